@@ -1,0 +1,3 @@
+//! kcp's APIBinding controller as a pure function.
+
+pub mod api;
