@@ -1,3 +1,4 @@
 //! kcp's APIBinding controller as a pure function.
 
 pub mod api;
+pub mod snapshot;

@@ -1,0 +1,312 @@
+//! Changes: what watches and answers tell, and what a snapshot makes of it.
+//!
+//! Events come late, doubled and out of order. What makes that harmless is that nothing older
+//! replaces anything newer, deletions included: a deletion is remembered until its stream has
+//! passed it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Snapshot;
+use super::cluster::Origin;
+use super::facts::{Binding, Crd, Export, Home, Meta, Schema};
+use super::index::HashMap;
+use super::version::older;
+use super::world::{Event, Fact, World};
+use crate::api::{BindingKey, Kind, Object, Text};
+
+/// Something that was seen: an event of a watch, a list, or the answer to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Change {
+    /// An object is there: added, updated, or just seen.
+    #[serde(rename_all = "camelCase")]
+    Put {
+        /// Where it was seen. What has no global copies is always local.
+        origin: Origin,
+        /// The object.
+        object: Box<Object>,
+    },
+    /// An object is gone.
+    #[serde(rename_all = "camelCase")]
+    Delete {
+        /// Where that was seen.
+        origin: Origin,
+        /// Its kind.
+        kind: Kind,
+        /// Its logical cluster and name.
+        key: BindingKey,
+        /// The version at which it is gone: that of the deletion, or the last that is known of
+        /// the object. Empty: not known.
+        resource_version: Text,
+    },
+    /// A stream has come to a version: nothing older will come.
+    #[serde(rename_all = "camelCase")]
+    Bookmark {
+        /// Which stream.
+        origin: Origin,
+        /// Which stream.
+        kind: Kind,
+        /// The version.
+        resource_version: Text,
+    },
+    /// All objects of a kind, at a version. What is not in it is gone. A list older than one that
+    /// was seen before (of a server restored from a back-up) replaces all that is known of the kind.
+    #[serde(rename_all = "camelCase")]
+    List {
+        /// Where it was taken.
+        origin: Origin,
+        /// Of which kind; objects of others are ignored.
+        kind: Kind,
+        /// The objects.
+        objects: Vec<Object>,
+        /// The version.
+        resource_version: Text,
+    },
+}
+
+impl Change {
+    /// A local object is there.
+    pub fn put(object: impl Into<Object>) -> Self {
+        Self::Put { origin: Origin::Local, object: Box::new(object.into()) }
+    }
+
+    /// A global copy is there.
+    pub fn put_global(object: impl Into<Object>) -> Self {
+        Self::Put { origin: Origin::Global, object: Box::new(object.into()) }
+    }
+
+    /// A local object is gone, as of the version at which it was last seen.
+    pub fn delete(object: &Object) -> Self {
+        Self::Delete {
+            origin: Origin::Local,
+            kind: object.kind(),
+            key: object.key(),
+            resource_version: Meta::from(object.metadata()).resource_version,
+        }
+    }
+}
+
+/// What a [`Change`] did to a snapshot, for [`crate::wakeup`] to read.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    pub(crate) events: Vec<Event>,
+}
+
+impl Applied {
+    /// True if nothing changed: the change was late, doubled, or told nothing new.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}
+
+/// What a stream has told so far: it keeps late events from undoing anything, and is no part of
+/// what a snapshot is equal to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    streams: BTreeMap<(Origin, Kind), Stream>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Stream {
+    /// The highest version of a list or bookmark.
+    seen: Text,
+    /// Deletions that the stream may not have passed yet.
+    deleted: HashMap<BindingKey, Text>,
+}
+
+impl Stream {
+    fn pass(&mut self, version: &Text) {
+        if self.seen.is_empty() || older(&self.seen, version) {
+            self.seen = version.clone();
+        }
+        if !self.deleted.is_empty() {
+            self.deleted.retain(|_, deleted| older(version, deleted));
+        }
+    }
+}
+
+/// Kinds without global copies are local, whatever is said.
+fn origin_of(kind: Kind, origin: Origin) -> Origin {
+    match kind {
+        Kind::ApiExport | Kind::ApiResourceSchema | Kind::ApiConversion => origin,
+        Kind::ApiBinding | Kind::LogicalCluster | Kind::Crd => Origin::Local,
+    }
+}
+
+impl Snapshot {
+    /// Takes in what was seen; tells what came of it.
+    ///
+    /// Late, doubled and reordered changes end in the same snapshot: an object or a deletion
+    /// with a lower resourceVersion than what is known of that name changes nothing, whatever its
+    /// uid. Where a version is no number, what arrives later counts.
+    pub fn apply(&mut self, change: Change) -> Applied {
+        let mut events = Vec::new();
+        match change {
+            Change::Put { origin, object } => {
+                let origin = origin_of(object.kind(), origin);
+                events.extend(self.put(origin, &object));
+            }
+            Change::Delete { origin, kind, key, resource_version } => {
+                events.extend(self.delete(origin_of(kind, origin), kind, key, resource_version));
+            }
+            Change::Bookmark { origin, kind, resource_version } => {
+                self.stream(origin_of(kind, origin), kind).pass(&resource_version);
+            }
+            Change::List { origin, kind, objects, resource_version } => {
+                self.list(origin_of(kind, origin), kind, &objects, &resource_version, &mut events);
+            }
+        }
+        Applied { events }
+    }
+
+    fn stream(&mut self, origin: Origin, kind: Kind) -> &mut Stream {
+        Arc::make_mut(&mut self.memory).streams.entry((origin, kind)).or_default()
+    }
+
+    fn put(&mut self, origin: Origin, object: &Object) -> Option<Event> {
+        let (kind, key) = (object.kind(), object.key());
+        if kind == Kind::LogicalCluster && key.name != HOME {
+            return None;
+        }
+        let version = Meta::from(object.metadata()).resource_version;
+        let deleted = self.memory.streams.get(&(origin, kind)).and_then(|stream| stream.deleted.get(&key));
+        if deleted.is_some_and(|deleted| !older(deleted, &version) && older("0", &version)) {
+            return None;
+        }
+        if deleted.is_some() {
+            self.stream(origin, kind).deleted.remove(&key);
+        }
+        if self.known(origin, kind, &key).is_some_and(|known| older(&version, &known.resource_version)) {
+            return None;
+        }
+        self.insert(origin, object)
+    }
+
+    /// Puts an object whatever its version; `None` if it is known just so.
+    pub(crate) fn insert(&mut self, origin: Origin, object: &Object) -> Option<Event> {
+        let key = object.key();
+        let fact = fact(origin, object, self);
+        if self.world.knows(&key, &fact) {
+            return None;
+        }
+        Some(self.world_mut().put(&key.cluster, &key.name, fact))
+    }
+
+    fn delete(&mut self, origin: Origin, kind: Kind, key: BindingKey, version: Text) -> Option<Event> {
+        let known = self.known(origin, kind, &key).map(|known| known.resource_version.clone());
+        if known.as_ref().is_some_and(|known| older(&version, known)) {
+            return None;
+        }
+        let version = Some(version).filter(|version| !version.is_empty()).or_else(|| known.clone());
+        if let Some(version) = version.filter(|version| older("0", version)) {
+            let deleted = &mut self.stream(origin, kind).deleted;
+            if deleted.get(&key).is_none_or(|before| older(before, &version)) {
+                deleted.insert(key.clone(), version);
+            }
+        }
+        known?;
+        Some(self.world_mut().put(&key.cluster, &key.name, nothing(origin, kind)))
+    }
+
+    fn list(&mut self, origin: Origin, kind: Kind, objects: &[Object], version: &Text, events: &mut Vec<Event>) {
+        let stream = self.stream(origin, kind);
+        let restored = older(version, &stream.seen);
+        if restored {
+            *stream = Stream::default();
+        }
+        let objects: Vec<&Object> = objects.iter().filter(|object| object.kind() == kind).collect();
+        let listed: BTreeSet<BindingKey> = objects.iter().map(|object| object.key()).collect();
+        for key in self.keys(origin, kind).into_iter().filter(|key| !listed.contains(key)) {
+            match restored {
+                true => events.push(self.world_mut().put(&key.cluster, &key.name, nothing(origin, kind))),
+                false => events.extend(self.delete(origin, kind, key, version.clone())),
+            }
+        }
+        for object in objects {
+            events.extend(if restored { self.insert(origin, object) } else { self.put(origin, object) });
+        }
+        self.stream(origin, kind).pass(version);
+    }
+
+    fn known(&self, origin: Origin, kind: Kind, key: &BindingKey) -> Option<&Meta> {
+        let cluster = self.world.cluster(&key.cluster)?;
+        match kind {
+            Kind::ApiBinding => cluster.bindings.get(&*key.name).map(|known| &known.meta),
+            Kind::ApiExport => cluster.exports.of(origin).get(&*key.name).map(|known| &known.meta),
+            Kind::ApiResourceSchema => cluster.schemas.of(origin).get(&*key.name).map(|known| &known.meta),
+            Kind::ApiConversion => cluster.conversions.of(origin).get(&*key.name).map(|known| &**known),
+            Kind::Crd => cluster.crds.get(&*key.name).map(|known| &known.meta),
+            Kind::LogicalCluster => cluster.home.as_ref().map(|known| &known.meta),
+        }
+    }
+
+    fn keys(&self, origin: Origin, kind: Kind) -> Vec<BindingKey> {
+        let clusters = self.world.clusters();
+        let keys = clusters.into_iter().flat_map(|(name, cluster)| {
+            let names: Vec<Text> = match kind {
+                Kind::ApiBinding => cluster.bindings.keys().cloned().collect(),
+                Kind::ApiExport => cluster.exports.of(origin).keys().cloned().collect(),
+                Kind::ApiResourceSchema => cluster.schemas.of(origin).keys().cloned().collect(),
+                Kind::ApiConversion => cluster.conversions.of(origin).keys().cloned().collect(),
+                Kind::Crd => cluster.crds.keys().cloned().collect(),
+                Kind::LogicalCluster => cluster.home.iter().map(|_| HOME.into()).collect(),
+            };
+            names.into_iter().map(move |object| BindingKey::new(name.clone(), object))
+        });
+        keys.collect()
+    }
+}
+
+/// What is kept of an object. A schema's other copy lends its body if both are the same.
+fn fact(origin: Origin, object: &Object, snapshot: &Snapshot) -> Fact {
+    match object {
+        Object::ApiBinding(binding) => Fact::Binding(Some(Arc::new(Binding::from(binding)))),
+        Object::ApiExport(export) => Fact::Export(origin, Some(Arc::new(Export::from(export)))),
+        Object::ApiResourceSchema(schema) => {
+            let mut schema = Schema::from(schema);
+            let key = object.key();
+            let cluster = snapshot.world.cluster(&key.cluster);
+            let copies = Origin::ALL.into_iter().filter_map(|origin| cluster?.schemas.of(origin).get(&*key.name));
+            if let Some(copy) = copies.filter(|copy| copy.crd == schema.crd).last() {
+                schema.crd = copy.crd.clone();
+            }
+            Fact::Schema(origin, Some(Arc::new(schema)))
+        }
+        Object::ApiConversion(conversion) => Fact::Conversion(origin, Some(Arc::new(Meta::from(&conversion.metadata)))),
+        Object::LogicalCluster(cluster) => Fact::Home(Some(Arc::new(Home::from(cluster)))),
+        Object::Crd(crd) => Fact::Crd(Some(Arc::new(Crd::from(crd)))),
+    }
+}
+
+fn nothing(origin: Origin, kind: Kind) -> Fact {
+    match kind {
+        Kind::ApiBinding => Fact::Binding(None),
+        Kind::ApiExport => Fact::Export(origin, None),
+        Kind::ApiResourceSchema => Fact::Schema(origin, None),
+        Kind::ApiConversion => Fact::Conversion(origin, None),
+        Kind::Crd => Fact::Crd(None),
+        Kind::LogicalCluster => Fact::Home(None),
+    }
+}
+
+impl World {
+    /// True if the object is known just so.
+    fn knows(&self, key: &BindingKey, fact: &Fact) -> bool {
+        let Some(cluster) = self.cluster(&key.cluster) else { return false };
+        match fact {
+            Fact::Binding(new) => cluster.bindings.get(&*key.name) == new.as_ref(),
+            Fact::Export(origin, new) => cluster.exports.of(*origin).get(&*key.name) == new.as_ref(),
+            Fact::Schema(origin, new) => cluster.schemas.of(*origin).get(&*key.name) == new.as_ref(),
+            Fact::Conversion(origin, new) => cluster.conversions.of(*origin).get(&*key.name) == new.as_ref(),
+            Fact::Crd(new) => cluster.crds.get(&*key.name) == new.as_ref(),
+            Fact::Home(new) => cluster.home.as_ref() == new.as_ref(),
+        }
+    }
+}
+
+/// The name that the object of every logical cluster has.
+pub(crate) const HOME: &str = "cluster";

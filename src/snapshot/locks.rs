@@ -1,0 +1,353 @@
+//! The lock annotations of a LogicalCluster (SPEC 5).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::api::wire::null;
+use crate::api::{GroupResource, Text};
+
+/// The writers of locks, each with its annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Layer {
+    /// The clean-up of LogicalClusters: CRDs that are established.
+    Crds,
+    /// This controller.
+    Bindings,
+    /// The admission of CRDs.
+    Pending,
+    /// Nobody any more in the split layout; everybody in the single one.
+    Legacy,
+}
+
+impl Layer {
+    /// All layers, in the order in which they hold: the first one decides.
+    pub const ALL: [Layer; 4] = [Layer::Crds, Layer::Bindings, Layer::Pending, Layer::Legacy];
+
+    /// The annotation's name.
+    pub fn annotation(self) -> &'static str {
+        match self {
+            Layer::Crds => "internal.apis.kcp.io/locks-crds",
+            Layer::Bindings => "internal.apis.kcp.io/locks-bindings",
+            Layer::Pending => "internal.apis.kcp.io/locks-pending",
+            Layer::Legacy => "internal.apis.kcp.io/resource-bindings",
+        }
+    }
+}
+
+/// Who holds a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Lock {
+    /// The name of the binding that holds it.
+    #[serde(rename = "n", default, deserialize_with = "null", skip_serializing_if = "Text::is_empty")]
+    pub name: Text,
+    /// True if it is held for a CRD of the workspace.
+    #[serde(rename = "c", default, deserialize_with = "null", skip_serializing_if = "is_false")]
+    pub crd: bool,
+    /// When a lock for a CRD ends, if the CRD does not come.
+    #[serde(rename = "e", default, with = "expiry", skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Timestamp>,
+    /// The uid of the binding that holds it, where its writer said so.
+    #[serde(rename = "u", default, deserialize_with = "null", skip_serializing_if = "Text::is_empty")]
+    pub uid: Text,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Lock {
+    /// How long after its expiry a CRD lock still holds: a request's time limit and some skew
+    /// of clocks (D24).
+    pub const GRACE: SignedDuration = SignedDuration::from_secs(75);
+
+    /// The lock of a binding; `uid` may be empty.
+    pub fn of_binding(name: Text, uid: Text) -> Self {
+        Self { name, uid, ..Self::default() }
+    }
+
+    /// True if the lock is one of a binding.
+    pub fn is_of_binding(&self) -> bool {
+        !self.crd && !self.name.is_empty()
+    }
+
+    /// True if the entry names anybody (D7).
+    pub fn holds(&self) -> bool {
+        self.crd || !self.name.is_empty()
+    }
+
+    /// The moment after which a CRD lock is past, with the grace of D24. `None`: it has no end.
+    pub fn end(&self) -> Option<Timestamp> {
+        let expiry = self.expiry.filter(|_| self.crd)?;
+        Some(expiry.checked_add(Self::GRACE).unwrap_or(Timestamp::MAX))
+    }
+}
+
+/// RFC 3339; read with any offset and fraction, written in UTC and whole seconds.
+mod expiry {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serializer.collect_str(&crate::snapshot::whole_seconds(*time)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+        let Some(text) = Option::<Text>::deserialize(deserializer)? else { return Ok(None) };
+        let expected = &"an RFC 3339 time";
+        parse(&text)
+            .map(Some)
+            .ok_or_else(|| serde::de::Error::invalid_value(serde::de::Unexpected::Str(&text), expected))
+    }
+
+    /// Stricter than the library's parser, which also takes other forms of ISO 8601.
+    fn parse(text: &str) -> Option<Timestamp> {
+        let shape = |text: &str, shape: &str| {
+            text.len() == shape.len()
+                && text.bytes().zip(shape.bytes()).all(|(found, wanted)| match wanted {
+                    b'0' => found.is_ascii_digit(),
+                    _ => found == wanted,
+                })
+        };
+        let (date, rest) = text.split_at_checked("0000-00-00T00:00:00".len())?;
+        let rest = match rest.strip_prefix('.') {
+            Some(fraction) => {
+                let zone = fraction.trim_start_matches(|digit: char| digit.is_ascii_digit());
+                (zone.len() < fraction.len()).then_some(zone)?
+            }
+            None => rest,
+        };
+        let zone = rest == "Z" || shape(rest, "+00:00") || shape(rest, "-00:00");
+        let leap = date.ends_with(":60");
+        (shape(date, "0000-00-00T00:00:00") && zone && !leap).then(|| text.parse().ok())?
+    }
+}
+
+/// The entries of one annotation, sorted by key.
+#[derive(Clone, Default, PartialEq)]
+pub struct Locks {
+    entries: Box<[(GroupResource, Lock)]>,
+    /// Positions in `entries`, sorted by the holder's name: the locks of one binding are found
+    /// without a look at the others.
+    by_name: Box<[u32]>,
+    /// True if the annotation's text is just what would be written for these entries.
+    canonical: bool,
+}
+
+impl Locks {
+    /// Locks that are about to be written.
+    pub(crate) fn new(entries: impl IntoIterator<Item = (GroupResource, Lock)>) -> Self {
+        let entries: BTreeMap<Text, (GroupResource, Lock)> =
+            entries.into_iter().map(|(resource, lock)| (Text::from(resource.as_str()), (resource, lock))).collect();
+        Self::sorted(entries.into_values().collect())
+    }
+
+    fn sorted(entries: Box<[(GroupResource, Lock)]>) -> Self {
+        let name = |position: &u32| entries.get(*position as usize).map(|(_, lock)| lock.name.as_str());
+        let mut by_name: Box<[u32]> = (0..).take(entries.len()).collect();
+        by_name.sort_by(|left, right| name(left).cmp(&name(right)));
+        Self { entries, by_name, canonical: true }
+    }
+
+    /// Reads an annotation's text.
+    ///
+    /// # Errors
+    /// What was expected, at which key (D25).
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let entries: Option<BTreeMap<Text, Option<Lock>>> = serde_path_to_error::deserialize(&mut deserializer)
+            .map_err(|error| {
+                let problem = error.inner().to_string();
+                match error.path().to_string().as_str() {
+                    "." => problem,
+                    key => format!("at key {key}: {problem}"),
+                }
+            })?;
+        deserializer.end().map_err(|error| error.to_string())?;
+        let entries = entries.unwrap_or_default();
+        let mut locks = Self::sorted(
+            entries.into_iter().map(|(key, lock)| (GroupResource::from(&*key), lock.unwrap_or_default())).collect(),
+        );
+        locks.canonical = locks.to_text() == text;
+        Ok(locks)
+    }
+
+    /// The annotation's text: compact JSON, sorted by key.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The entry of a resource.
+    pub fn get(&self, resource: &GroupResource) -> Option<&Lock> {
+        let position = self.entries.binary_search_by(|(key, _)| key.as_str().cmp(resource.as_str())).ok()?;
+        self.entries.get(position).map(|(_, lock)| lock)
+    }
+
+    /// All entries, sorted by the text of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = &(GroupResource, Lock)> {
+        self.entries.iter()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True if there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// True if the annotation's text is just what would be written for these entries.
+    pub(crate) fn is_canonical(&self) -> bool {
+        self.canonical
+    }
+
+    /// The entries of bindings of that name.
+    pub(crate) fn of_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a (GroupResource, Lock)> {
+        let entry = |position: &u32| self.entries.get(*position as usize);
+        let start = self.by_name.partition_point(|at| entry(at).is_some_and(|(_, lock)| *lock.name < *name));
+        let rest = self.by_name.get(start..).unwrap_or_default();
+        rest.iter().filter_map(entry).take_while(move |(_, lock)| lock.name == *name).filter(|(_, lock)| !lock.crd)
+    }
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl Serialize for Locks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
+        for (resource, lock) in &self.entries {
+            map.serialize_entry(resource.as_str(), lock)?;
+        }
+        map.end()
+    }
+}
+
+/// One lock annotation as it was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Annotation {
+    /// Not there, or empty.
+    #[default]
+    Missing,
+    /// A map of locks; `null` is an empty one.
+    Locks(Locks),
+    /// No such map; says why.
+    Unreadable(Text),
+}
+
+impl Annotation {
+    pub(crate) fn read(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::Missing;
+        }
+        match Locks::parse(text) {
+            Ok(locks) => Self::Locks(locks),
+            Err(why) => Self::Unreadable(why.into()),
+        }
+    }
+
+    /// The locks, if it could be read and is there.
+    pub fn locks(&self) -> Option<&Locks> {
+        match self {
+            Self::Locks(locks) => Some(locks),
+            _ => None,
+        }
+    }
+
+    /// The entry of a resource.
+    pub fn get(&self, resource: &GroupResource) -> Option<&Lock> {
+        self.locks()?.get(resource)
+    }
+
+    /// Why it is unreadable, if it is.
+    pub fn why(&self) -> Option<&Text> {
+        match self {
+            Self::Unreadable(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locks(text: &str) -> Locks {
+        Annotation::read(text).locks().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn empty_annotations_are_no_locks() {
+        assert_eq!(Annotation::read(""), Annotation::Missing);
+        for text in ["null", "{}", " { } "] {
+            assert!(Annotation::read(text).locks().is_some_and(Locks::is_empty), "{text}");
+        }
+        assert!(locks("{}").is_canonical());
+        assert!(!locks("null").is_canonical());
+    }
+
+    #[test]
+    fn entries_are_sorted_and_written_compactly() {
+        let text = r#"{"b.g":{"c":true,"e":"2026-06-01T14:00:00.7+02:00"}, "a.g":{"u":"1","n":"x","z":0}, "c.g":null}"#;
+        let locks = locks(text);
+        assert!(!locks.is_canonical());
+        let written = r#"{"a.g":{"n":"x","u":"1"},"b.g":{"c":true,"e":"2026-06-01T12:00:00Z"},"c.g":{}}"#;
+        assert_eq!(locks.to_text(), written);
+        assert!(super::Annotation::read(written).locks().is_some_and(Locks::is_canonical));
+    }
+
+    #[test]
+    fn what_is_no_map_of_locks_says_where() {
+        for (text, part) in [
+            ("[]", "map"),
+            ("5", "map"),
+            ("{", "EOF"),
+            ("{} x", "trailing"),
+            (r#"{"foos.g":7}"#, "foos.g"),
+            (r#"{"foos.g":{"n":7}}"#, "foos.g.n"),
+            (r#"{"foos.g":{"c":"true"}}"#, "foos.g.c"),
+            (r#"{"foos.g":{"u":1}}"#, "foos.g.u"),
+            (r#"{"foos.g":{"e":"soon"}}"#, "foos.g.e"),
+            (r#"{"foos.g":{"e":"2026-06-01 12:00:00Z"}}"#, "RFC 3339"),
+            (r#"{"foos.g":{"e":"2026-06-01T12:00:60Z"}}"#, "RFC 3339"),
+            (r#"{"foos.g":{"e":"2026-06-01T12:00:00"}}"#, "RFC 3339"),
+            (r#"{"foos.g":{"e":""}}"#, "RFC 3339"),
+        ] {
+            let why = Annotation::read(text).why().map(ToString::to_string).unwrap_or_default();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn locks_are_found_by_resource_and_by_name() {
+        let locks = locks(r#"{"a.g":{"n":"x"},"b.g":{"n":"y"},"c.g":{"n":"x"},"d.g":{"n":"x","c":true}}"#);
+        assert_eq!(locks.get(&"b.g".into()).map(|lock| lock.name.as_str()), Some("y"));
+        assert_eq!(locks.get(&"z.g".into()), None);
+        let of_x: Vec<&str> = locks.of_name("x").map(|(key, _)| key.as_str()).collect();
+        assert_eq!(of_x, ["a.g", "c.g"]);
+        assert_eq!(locks.of_name("z").count(), 0);
+    }
+
+    #[test]
+    fn a_lock_ends_after_its_grace() {
+        let end = |text| locks(text).get(&"a".into()).and_then(Lock::end).map(|time| time.to_string());
+        assert_eq!(end(r#"{"a":{"c":true,"e":"2026-06-01T12:00:00Z"}}"#).as_deref(), Some("2026-06-01T12:01:15Z"));
+        assert_eq!(end(r#"{"a":{"c":true}}"#), None);
+        assert_eq!(end(r#"{"a":{"n":"b","e":"2026-06-01T12:00:00Z"}}"#), None, "of a binding");
+        assert!(end(r#"{"a":{"c":true,"e":"9999-12-30T23:59:59Z"}}"#).is_some());
+    }
+}
