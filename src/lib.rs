@@ -1,4 +1,9 @@
 //! kcp's APIBinding controller as a pure function.
 
 pub mod api;
+pub mod effect;
+pub mod pass;
+mod reconcile;
 pub mod snapshot;
+
+pub use reconcile::{FIELD_MANAGER, reconcile, release};

@@ -1,0 +1,198 @@
+//! What to do: SPEC sections 3 to 8, a file a step.
+//!
+//! [`reconcile`] is pure and total. It plans as far ahead as can be told: every effect is taken
+//! to succeed, every read to find nothing. Only the first effect is to be carried out; what comes
+//! of it makes the next plan. [`crate::pass::Pass`] does that.
+
+mod binding;
+mod claims;
+mod commit;
+mod conditions;
+mod export;
+mod locks;
+mod names;
+pub(crate) mod notes;
+pub(crate) mod trace;
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::api::{ApiBinding, ApiBindingStatus, BindingKey, ClusterName, Phase};
+use crate::effect::{CreateCrd, Effect, Retry};
+use crate::snapshot::world::World;
+use crate::snapshot::{Binding, Cluster, Origin, Schema, Snapshot};
+use conditions::{Draft, Severity, Verdict};
+use notes::{Creation, Notes};
+use trace::{CrdFound, Trace, Untraced};
+
+/// The field manager under which this controller writes.
+pub const FIELD_MANAGER: &str = "kcp-apibinding";
+
+const WAITING: &str = "Waiting for API(s) to be established";
+const INVALID_EXPORT: &str = "Invalid APIExport. Please contact the APIExport owner to resolve";
+
+/// What the controller would do about a binding, all effects in order, and the binding as it would
+/// then be.
+///
+/// `binding` stands in for the snapshot's object of that key. Nothing but the two arguments
+/// is looked at; the same arguments give the same bytes. Carry out the *first* effect only, feed
+/// its answer back into the snapshot, and plan again: [`Pass`](crate::pass::Pass) does so, and
+/// keeps what the rules want kept between one plan and the next.
+///
+/// ```
+/// use apibinding::api::{ApiBinding, Phase};
+/// use apibinding::snapshot::{Layout, Snapshot};
+///
+/// let binding: ApiBinding = serde_json::from_str(r#"{
+///     "metadata": {"name": "geese", "annotations": {"kcp.io/cluster": "meadow"}, "resourceVersion": "7"},
+///     "spec": {"reference": {"export": {"path": "root:farm", "name": "geese"}}}
+/// }"#)?;
+/// let (bound, effects) = apibinding::reconcile(&Snapshot::new(Layout::Split), &binding);
+/// assert_eq!(bound.status.phase, Phase::Binding);
+/// let shown: Vec<String> = effects.iter().map(ToString::to_string).collect();
+/// assert_eq!(shown, [
+///     "apply status to APIBinding meadow|geese as kcp-apibinding, forced, at resourceVersion 7",
+///     "look again at once",
+/// ]);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn reconcile(snapshot: &Snapshot, binding: &ApiBinding) -> (ApiBinding, Vec<Effect>) {
+    let mut snapshot = snapshot.clone();
+    snapshot.insert(Origin::Local, &binding.clone().into());
+    let plan = plan(&snapshot, &binding.key(), &Notes::default(), &mut Untraced);
+    let mut binding = binding.clone();
+    if let Some(status) = plan.status {
+        binding.status = status;
+    }
+    let mut effects = plan.effects;
+    if plan.retry != Retry::Forget {
+        effects.push(Effect::Requeue(plan.retry));
+    }
+    (binding, effects)
+}
+
+/// What the controller would do about the key of a binding that does not exist: remove the locks
+/// that it and others left behind, where the server knows no such binding (SPEC 11). For the key of
+/// a binding that exists, see [`reconcile`].
+pub fn release(snapshot: &Snapshot, key: &BindingKey) -> Vec<Effect> {
+    if snapshot.binding(key).is_some() {
+        return Vec::new();
+    }
+    plan(snapshot, key, &Notes::default(), &mut Untraced).effects
+}
+
+/// What is to be done about one key.
+pub(crate) struct Plan {
+    /// The binding that was planned; `None` if there is none.
+    pub(crate) binding: Option<Arc<Binding>>,
+    /// The status that it should have, if it is another than it has.
+    pub(crate) status: Option<ApiBindingStatus>,
+    /// Everything but the requeue.
+    pub(crate) effects: Vec<Effect>,
+    /// When to look again, if no effect fails.
+    pub(crate) retry: Retry,
+}
+
+/// One plan in the making.
+pub(crate) struct Planning<'p, T> {
+    pub(crate) world: &'p World,
+    pub(crate) key: &'p BindingKey,
+    /// What is known of the binding's logical cluster.
+    pub(crate) workspace: Option<&'p Cluster>,
+    /// The binding; an empty one if it does not exist.
+    pub(crate) binding: &'p Binding,
+    pub(crate) exists: bool,
+    pub(crate) notes: &'p Notes,
+    pub(crate) trace: &'p mut T,
+    effects: Vec<Effect>,
+    look_after: Option<Timestamp>,
+}
+
+/// Plans one key (SPEC 3), or, where there is no such binding, the release of dead locks (SPEC 11).
+pub(crate) fn plan<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
+    let world = snapshot.world();
+    let found = world.binding(key).cloned();
+    let nobody = Binding::default();
+    let binding = found.as_deref().unwrap_or(&nobody);
+    let mut planning = Planning {
+        world,
+        key,
+        workspace: world.cluster(&key.cluster),
+        binding,
+        exists: found.is_some(),
+        notes,
+        trace,
+        effects: Vec::new(),
+        look_after: None,
+    };
+    if !planning.exists {
+        locks::release(&mut planning);
+        let effects = planning.effects;
+        return Plan { binding: None, status: None, effects, retry: Retry::Forget };
+    }
+    claims::ensure(&mut planning);
+    let mut draft = Draft::new(&binding.status);
+    let is_new = binding.status.phase == Phase::New;
+    match binding.status.phase {
+        Phase::New => {
+            draft.begin(Verdict { reason: "WaitingForEstablished", severity: Severity::Info, message: WAITING.into() });
+        }
+        Phase::Binding | Phase::Bound => binding::bind(&mut planning, &mut draft),
+        Phase::Other(_) => {}
+    }
+    draft.set_verdicts(world.now());
+    if !is_new {
+        draft.summarise(world.now());
+    }
+    let status = draft.finish();
+    let Planning { mut effects, look_after, .. } = planning;
+    effects.extend(status.as_ref().map(|status| commit::patch(key, binding, status)));
+    let retry = match look_after {
+        _ if is_new => Retry::Now,
+        Some(time) => Retry::After(time),
+        None => Retry::Forget,
+    };
+    Plan { binding: found, status, effects, retry }
+}
+
+impl<T: Trace> Planning<'_, T> {
+    /// Asks for a look when a lock is over, if it is earlier than what was asked for before (D19).
+    fn look_after(&mut self, time: Option<Timestamp>) {
+        self.look_after = locks::earlier(self.look_after, time);
+    }
+
+    /// The state of a schema's bound CRD, by the snapshot and what came of creating it.
+    fn bound_crd(&self, schema: &Schema) -> CrdFound {
+        match (
+            self.world.bound_crds().and_then(|crds| crds.crd(&schema.meta.uid)),
+            self.notes.creations.get(&schema.meta.uid),
+        ) {
+            (_, Some(Creation::Invalid(causes))) => CrdFound::Invalid(causes.clone()),
+            (_, Some(Creation::Failed)) => CrdFound::Failed,
+            (Some(crd), _) if crd.serving => CrdFound::Serving,
+            (Some(_), _) | (None, Some(Creation::There)) => CrdFound::NotEstablished,
+            (None, None) => CrdFound::Absent,
+        }
+    }
+
+    /// Plans to create a schema's bound CRD, once.
+    fn create(&mut self, cluster: &ClusterName, name: &str, schema: &Schema) -> CrdFound {
+        let body = match &schema.crd {
+            Ok(body) => body,
+            Err(why) => return CrdFound::CannotBeMade(why.clone()),
+        };
+        let is_planned =
+            |effect: &Effect| matches!(effect, Effect::CreateCrd(create) if create.name == schema.meta.uid);
+        if !self.effects.iter().any(is_planned) {
+            self.effects.push(Effect::CreateCrd(CreateCrd {
+                cluster: ClusterName::BOUND_CRDS.into(),
+                name: schema.meta.uid.clone(),
+                schema_cluster: cluster.clone(),
+                schema_name: name.into(),
+                body: body.clone(),
+            }));
+        }
+        CrdFound::Absent
+    }
+}

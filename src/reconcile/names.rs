@@ -1,0 +1,106 @@
+//! Naming conflicts (SPEC 6).
+
+use super::Planning;
+use super::trace::Trace;
+use crate::api::{ApiBindingStatus, ClusterName, ResourceNames, Text};
+use crate::snapshot::names::{Name, NameQuery};
+use crate::snapshot::{Cluster, Crd, Schema};
+
+/// A CRD that takes a name from the schema.
+struct Rival<'a> {
+    crd: &'a Crd,
+    cluster: &'a str,
+    name: &'a Text,
+    /// The binding that lists it; `None` for a CRD of the workspace itself.
+    binding: Option<&'a Text>,
+}
+
+impl Rival<'_> {
+    /// In which order rivals are asked (D9): by uid, one without uid last, then cluster and name.
+    fn order(&self) -> impl Ord + '_ {
+        (self.crd.meta.uid.is_empty(), &self.crd.meta.uid, self.cluster, self.name)
+    }
+}
+
+/// The first conflict of a schema's names with what the workspace has, told as SPEC 6 does.
+///
+/// Only those CRDs are looked at that have one of the names: other neighbours cost nothing.
+pub(crate) fn conflict<T: Trace>(
+    planning: &Planning<'_, T>,
+    status: &ApiBindingStatus,
+    schema: &Schema,
+) -> Option<String> {
+    let workspace = planning.workspace?;
+    let lists = |uid: &str| status.bound_resources.iter().any(|bound| bound.schema.uid == *uid);
+    let is_bound = lists(&schema.meta.uid);
+    let cluster = planning.key.cluster.as_str();
+    let mut first: Option<(Rival<'_>, String)> = None;
+    for name in Name::all(&schema.names) {
+        let query = NameQuery::new(schema.resource.group(), name);
+        let own = workspace.named(query).map(|(name, crd)| Rival { crd, cluster, name, binding: None });
+        let bound = planning.world.bound_crds().into_iter().flat_map(|crds| bound_rivals(workspace, crds, query));
+        for rival in own.chain(bound.filter(|rival| !lists(rival.name))) {
+            let Some(detail) = clash(rival.crd.taken_names(is_bound), &schema.names) else { continue };
+            if first.as_ref().is_none_or(|(first, _)| rival.order() < first.order()) {
+                first = Some((rival, detail));
+            }
+        }
+    }
+    first.map(|(rival, detail)| format!("naming conflict with {}: {detail}", describe(workspace, &rival)))
+}
+
+/// The bound CRDs that have a name and that bindings of the workspace list. Of the two sets the
+/// smaller one is gone through.
+fn bound_rivals<'a>(
+    workspace: &'a Cluster,
+    crds: &'a Cluster,
+    query: NameQuery<'_>,
+) -> impl Iterator<Item = Rival<'a>> + use<'a> {
+    let few = crds.named_count(query) <= workspace.listed_count();
+    let by_name = few.then(|| crds.named(query)).into_iter().flatten();
+    let by_list = (!few).then(|| workspace.listed()).into_iter().flatten();
+    let by_list = by_list.filter_map(|uid| Some((uid, crds.crd(uid)?)));
+    by_name.chain(by_list).filter_map(|(name, crd)| {
+        let binding = workspace.listing(name).next()?;
+        Some(Rival { crd, cluster: ClusterName::BOUND_CRDS, name, binding: Some(binding) })
+    })
+}
+
+/// How the names that are taken forbid others; empty names never conflict (D4).
+fn clash(taken: &ResourceNames, names: &ResourceNames) -> Option<String> {
+    let is_taken = |name: &Text, by: &[&Text]| !name.is_empty() && by.contains(&name);
+    let mut resources = vec![&taken.plural, &taken.singular];
+    resources.extend(&taken.short_names);
+    let kinds = [&taken.kind, &taken.list_kind];
+    let forbidden = |field, name: &dyn std::fmt::Display| Some(format!("spec.names.{field}={name} is forbidden"));
+    if is_taken(&names.plural, &resources) {
+        return forbidden("plural", &names.plural);
+    }
+    if is_taken(&names.singular, &resources) {
+        return forbidden("singular", &names.singular);
+    }
+    if names.short_names.iter().any(|name| is_taken(name, &resources)) {
+        let all: Vec<&str> = names.short_names.iter().map(Text::as_str).collect();
+        return forbidden("shortNames", &format_args!("[{}]", all.join(" ")));
+    }
+    if is_taken(&names.kind, &kinds) {
+        return forbidden("kind", &names.kind);
+    }
+    if is_taken(&names.list_kind, &kinds) {
+        return forbidden("listKind", &names.list_kind);
+    }
+    None
+}
+
+fn describe(workspace: &Cluster, rival: &Rival<'_>) -> String {
+    let Some(name) = rival.binding else {
+        return format!("CustomResourceDefinition \"{}\"", rival.name);
+    };
+    match workspace.binding(name).and_then(|binding| binding.reference.as_ref()) {
+        None => format!("APIBinding \"{name}\""),
+        Some(export) if export.path.is_empty() => {
+            format!("APIBinding \"{name}\" bound to local APIExport \"{}\"", export.name)
+        }
+        Some(export) => format!("APIBinding \"{name}\" bound to APIExport {}:{}", export.path, export.name),
+    }
+}
