@@ -5,5 +5,6 @@ pub mod effect;
 pub mod pass;
 mod reconcile;
 pub mod snapshot;
+pub mod wakeup;
 
 pub use reconcile::{FIELD_MANAGER, reconcile, release};

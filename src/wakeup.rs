@@ -1,0 +1,285 @@
+//! Which bindings a change concerns (SPEC 11).
+//!
+//! No wake-up is missed: if a change alters what reconciling a binding gives, other than times and
+//! preconditions, that binding is woken. Others are woken only where an index cannot tell better.
+
+use std::collections::BTreeSet;
+
+use crate::api::{BindingKey, ClusterName, GroupResource, IdentityHash, ResourceNames, Text};
+use crate::snapshot::names::NameQuery;
+use crate::snapshot::world::{Event, FactChange, World};
+use crate::snapshot::{
+    Annotation, Applied, Binding, Cluster, Crd, Export, Home, Layer, Layout, Lock, Origin, Schema, Snapshot,
+};
+
+/// The keys that are to be processed after a change: those of bindings that are gone and left
+/// locks behind first, then the others in order.
+///
+/// `snapshot` is the one that the change was applied to.
+///
+/// ```
+/// use apibinding::api::ApiBinding;
+/// use apibinding::snapshot::{Change, Layout, Snapshot};
+/// use apibinding::wakeup::wakeup;
+///
+/// let binding: ApiBinding =
+///     serde_json::from_str(r#"{"metadata": {"name": "geese", "annotations": {"kcp.io/cluster": "meadow"}}}"#)?;
+/// let mut snapshot = Snapshot::new(Layout::Split);
+/// let applied = snapshot.apply(Change::put(binding.clone()));
+/// assert_eq!(wakeup(&snapshot, &applied), [binding.key()]);
+///
+/// let doubled = snapshot.apply(Change::put(binding));
+/// assert!(wakeup(&snapshot, &doubled).is_empty());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn wakeup(snapshot: &Snapshot, applied: &Applied) -> Vec<BindingKey> {
+    let mut woken = Woken { world: snapshot.world(), gone: BTreeSet::new(), keys: BTreeSet::new() };
+    for event in &applied.events {
+        woken.event(event);
+    }
+    let Woken { gone, mut keys, .. } = woken;
+    keys.retain(|key| !gone.contains(key));
+    gone.into_iter().chain(keys).collect()
+}
+
+/// All the keys that a start has to process: those of bindings that are gone and left locks behind
+/// first, then all bindings in order.
+pub fn all(snapshot: &Snapshot) -> Vec<BindingKey> {
+    let mut woken = Woken { world: snapshot.world(), gone: BTreeSet::new(), keys: BTreeSet::new() };
+    for (cluster, _) in snapshot.world().clusters() {
+        woken.all(cluster);
+        woken.ghosts(cluster);
+    }
+    woken.gone.into_iter().chain(woken.keys).collect()
+}
+
+struct Woken<'a> {
+    world: &'a World,
+    /// Keys of bindings that do not exist.
+    gone: BTreeSet<BindingKey>,
+    keys: BTreeSet<BindingKey>,
+}
+
+impl Woken<'_> {
+    fn event(&mut self, event: &Event) {
+        let (cluster, name) = (&event.cluster, &event.name);
+        match &event.fact {
+            FactChange::Binding(before, after) => {
+                self.add(cluster, name);
+                self.neighbours(cluster, name, before.as_deref(), after.as_deref());
+            }
+            FactChange::Export(before, after) => {
+                before.iter().chain(after).for_each(|export| self.export(export));
+            }
+            FactChange::Schema | FactChange::Conversion => self.schema(cluster, name),
+            FactChange::Crd(before, after) => self.crd(cluster, name, before.as_deref(), after.as_deref()),
+            FactChange::Home(before, after) => self.home(cluster, before.as_deref(), after.as_deref()),
+        }
+        if event.doubt {
+            // Whoever comes next asks the server about them.
+            self.all(cluster);
+            self.ghosts(cluster);
+        }
+    }
+
+    fn add(&mut self, cluster: &ClusterName, name: &Text) {
+        self.keys.insert(BindingKey::new(cluster.clone(), name.clone()));
+    }
+
+    fn all(&mut self, cluster: &ClusterName) {
+        for name in self.world.cluster(cluster).into_iter().flat_map(Cluster::binding_names) {
+            self.add(cluster, name);
+        }
+    }
+
+    /// The names in locks-bindings that no binding has, or has with another uid.
+    fn ghosts(&mut self, cluster: &ClusterName) {
+        let Some(known) = self.world.cluster(cluster).filter(|_| self.world.layout() == Layout::Split) else { return };
+        for lock in known.doubtful().iter().filter_map(|resource| known.home()?.bindings.get(resource)) {
+            let key = BindingKey::new(cluster.clone(), lock.name.clone());
+            match known.binding(&lock.name) {
+                Some(_) => self.keys.insert(key),
+                None => self.gone.insert(key),
+            };
+        }
+    }
+
+    /// The bindings of an export, and those with accepted claims on its identity.
+    fn export(&mut self, export: &Export) {
+        let world = self.world;
+        for path in export.addresses() {
+            for (cluster, known) in world.clusters_with_target(path) {
+                known.with_target(path).for_each(|name| self.add(cluster, name));
+            }
+        }
+        self.claimants(&export.identity);
+    }
+
+    fn claimants(&mut self, identity: &IdentityHash) {
+        let world = self.world;
+        for (cluster, known) in world.clusters_with_claim(identity) {
+            known.with_claim(identity).for_each(|name| self.add(cluster, name));
+        }
+    }
+
+    /// The bindings of the exports that name a schema, local and global ones.
+    fn schema(&mut self, cluster: &ClusterName, schema: &str) {
+        let world = self.world;
+        for export in exporting(world, cluster, schema) {
+            self.export(export);
+        }
+    }
+
+    fn crd(&mut self, cluster: &ClusterName, name: &Text, before: Option<&Crd>, after: Option<&Crd>) {
+        let world = self.world;
+        let takes_other_names = taken(before) != taken(after);
+        if takes_other_names {
+            self.wanting_names_of(cluster, before, after);
+        }
+        if cluster.as_str() != ClusterName::BOUND_CRDS {
+            return;
+        }
+        for (cluster, schema) in before.into_iter().chain(after).filter_map(|crd| crd.schema.as_ref()) {
+            self.schema(cluster, schema);
+        }
+        for schema in world.schemas_with_uid(name) {
+            self.schema(&schema.cluster, &schema.name);
+        }
+        for (cluster, known) in world.clusters_listing(name) {
+            known.listing(name).for_each(|name| self.add(cluster, name));
+            if takes_other_names {
+                self.wanting_names_of(cluster, before, after);
+            }
+        }
+    }
+
+    /// A binding's neighbours: those that want what it has bound, or a name of it.
+    fn neighbours(&mut self, cluster: &ClusterName, name: &Text, before: Option<&Binding>, after: Option<&Binding>) {
+        let (world, layout) = (self.world, self.world.layout());
+        let age = |binding: Option<&Binding>| binding.map(|binding| binding.created);
+        let bound = Binding::bound_resources;
+        for resource in changed(before, after, age(before) != age(after), bound) {
+            self.wanting(cluster, NameQuery::plural(&resource));
+        }
+        let reference = |binding: Option<&Binding>| binding.map(|binding| binding.reference.clone());
+        for uid in changed(before, after, reference(before) != reference(after), Binding::bound_uids) {
+            let crd = world.bound_crds().and_then(|crds| crds.crd(&uid));
+            self.wanting_names_of(cluster, crd.map(|crd| &**crd), None);
+        }
+        let uid = |binding: Option<&Binding>| binding.map(|binding| binding.meta.uid.clone());
+        if layout == Layout::Split && uid(before) != uid(after) {
+            let home = world.cluster(cluster).and_then(Cluster::home);
+            let legacy = home.and_then(|home| home.legacy.locks());
+            for (resource, _) in legacy.into_iter().flat_map(|locks| locks.of_name(name)) {
+                self.wanting(cluster, NameQuery::plural(resource));
+            }
+        }
+    }
+
+    fn home(&mut self, cluster: &ClusterName, before: Option<&Home>, after: Option<&Home>) {
+        let own = match self.world.layout() {
+            Layout::Split => Layer::Bindings,
+            Layout::Single => Layer::Legacy,
+        };
+        if guise(before, own) != guise(after, own) {
+            self.all(cluster);
+        }
+        for layer in Layer::ALL {
+            let entries = |home: Option<&Home>| home.map(|home| home.layer(layer).clone()).unwrap_or_default();
+            for resource in changed_locks(&entries(before), &entries(after)) {
+                self.wanting(cluster, NameQuery::plural(&resource));
+            }
+        }
+        self.ghosts(cluster);
+    }
+
+    fn wanting_names_of(&mut self, cluster: &ClusterName, before: Option<&Crd>, after: Option<&Crd>) {
+        let keys: BTreeSet<_> = before.into_iter().chain(after).flat_map(Crd::name_keys).collect();
+        for key in &keys {
+            self.wanting(cluster, NameQuery::from(key).of_schemas());
+        }
+    }
+
+    /// The bindings of a cluster whose export has a schema of that name. Of the two ways to find
+    /// them, from the schemas or from the cluster's bindings, the shorter one is gone.
+    fn wanting(&mut self, cluster: &ClusterName, query: NameQuery<'_>) {
+        let world = self.world;
+        let Some(known) = world.cluster(cluster) else { return };
+        let Some(schemas) = world.schemas_named(query) else { return };
+        if schemas.len() <= known.target_count() {
+            for schema in schemas.iter() {
+                for path in exporting(world, &schema.cluster, &schema.name).flat_map(Export::addresses) {
+                    known.with_target(path).for_each(|name| self.add(cluster, name));
+                }
+            }
+            return;
+        }
+        for (path, names) in known.targets() {
+            let keys = Origin::ALL.into_iter().flat_map(|origin| {
+                let keys = world.exports_at(origin, path).into_iter().flat_map(|keys| keys.iter());
+                keys.map(move |key| (origin, key))
+            });
+            let mut offers = keys.filter_map(|(origin, key)| Some((key, world.export(origin, key)?)));
+            let is_named = |(cluster, schema): (&ClusterName, &Text)| {
+                world.schema_copies(cluster, schema).any(|schema: &Schema| schema.has_name(query))
+            };
+            if offers
+                .any(|(key, export)| export.resources.iter().any(|resource| is_named((&key.cluster, &resource.schema))))
+            {
+                names.for_each(|name| self.add(cluster, name));
+            }
+        }
+    }
+}
+
+/// The exports that name a schema of their cluster, local and global ones.
+fn exporting<'a>(world: &'a World, cluster: &ClusterName, schema: &str) -> impl Iterator<Item = &'a Export> {
+    let known = world.cluster(cluster);
+    Origin::ALL.into_iter().flat_map(move |origin| {
+        let names = known.into_iter().flat_map(move |known| known.exporting(origin, schema));
+        names.filter_map(move |name| known?.export(origin, name).map(|export| &**export))
+    })
+}
+
+/// All that decides which names a CRD takes, and from whom first.
+fn taken(crd: Option<&Crd>) -> Option<(&Text, &Text, &ResourceNames, &ResourceNames, bool)> {
+    crd.map(|crd| (&crd.meta.uid, &crd.group, &crd.names, &crd.accepted_names, crd.names_judged))
+}
+
+/// The keys that only one of two objects has; all of both where `all`.
+fn changed<K: Ord>(
+    before: Option<&Binding>,
+    after: Option<&Binding>,
+    all: bool,
+    keys: fn(&Binding) -> Vec<K>,
+) -> BTreeSet<K> {
+    let set = |binding: Option<&Binding>| -> BTreeSet<K> { binding.map(keys).into_iter().flatten().collect() };
+    let (mut before, mut after) = (set(before), set(after));
+    if !all {
+        let both: Vec<K> = before.extract_if(.., |key| after.contains(key)).collect();
+        after.retain(|key| !both.contains(key));
+    }
+    before.append(&mut after);
+    before
+}
+
+/// What every binding of a cluster sees of its LogicalCluster, whatever it wants: whether it is
+/// there, which annotations cannot be read and why, and whether its own would be written anew.
+fn guise(home: Option<&Home>, own: Layer) -> Option<([Option<&Text>; 4], bool, bool)> {
+    let home = home.filter(|home| !home.meta.resource_version.is_empty())?;
+    let is_canonical = home.layer(own).locks().is_some_and(|locks| locks.is_canonical());
+    Some((Layer::ALL.map(|layer| home.layer(layer).why()), *home.layer(own) == Annotation::Missing, is_canonical))
+}
+
+/// The resources whose entries differ.
+fn changed_locks(before: &Annotation, after: &Annotation) -> Vec<GroupResource> {
+    let differ = |one: &Annotation, other: &Annotation| {
+        let entries = one.locks().into_iter().flat_map(|locks| locks.iter());
+        let differing = entries.filter(|(resource, lock): &&(GroupResource, Lock)| other.get(resource) != Some(lock));
+        differing.map(|(resource, _)| resource.clone()).collect::<Vec<_>>()
+    };
+    if before == after {
+        return Vec::new();
+    }
+    [differ(before, after), differ(after, before)].concat()
+}
