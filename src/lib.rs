@@ -3,6 +3,7 @@
 pub mod api;
 pub mod effect;
 pub mod pass;
+pub mod queue;
 mod reconcile;
 pub mod snapshot;
 pub mod wakeup;
