@@ -8,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{BindingKey, ClusterName, GroupResource, Json, Object, Text};
+use crate::queue::Next;
 
 /// One thing to do. Nothing in it needs the snapshot to be carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +100,20 @@ pub enum Retry {
         /// Not sooner than this from now, because the server said so.
         at_least: Option<Duration>,
     },
+}
+
+impl Retry {
+    /// The end of a pass as a [queue](crate::queue) takes it. `at` puts a time on the queue's clock.
+    ///
+    /// `After` means just after: at the very time nothing would have changed yet.
+    pub fn next(self, at: impl FnOnce(Timestamp) -> Duration) -> Next {
+        match self {
+            Self::Forget => Next::Forget,
+            Self::Now => Next::Now,
+            Self::After(time) => Next::At(at(time).saturating_add(Duration::from_millis(1))),
+            Self::Backoff { at_least } => Next::Backoff { at_least: at_least.unwrap_or_default() },
+        }
+    }
 }
 
 /// What came of an effect.

@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod effect;
+pub mod explain;
 pub mod pass;
 pub mod queue;
 mod reconcile;

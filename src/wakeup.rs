@@ -247,20 +247,18 @@ fn taken(crd: Option<&Crd>) -> Option<(&Text, &Text, &ResourceNames, &ResourceNa
 }
 
 /// The keys that only one of two objects has; all of both where `all`.
-fn changed<K: Ord>(
+fn changed<K: Ord + Clone>(
     before: Option<&Binding>,
     after: Option<&Binding>,
     all: bool,
     keys: fn(&Binding) -> Vec<K>,
 ) -> BTreeSet<K> {
     let set = |binding: Option<&Binding>| -> BTreeSet<K> { binding.map(keys).into_iter().flatten().collect() };
-    let (mut before, mut after) = (set(before), set(after));
-    if !all {
-        let both: Vec<K> = before.extract_if(.., |key| after.contains(key)).collect();
-        after.retain(|key| !both.contains(key));
+    let (before, after) = (set(before), set(after));
+    match all {
+        true => before.into_iter().chain(after).collect(),
+        false => before.symmetric_difference(&after).cloned().collect(),
     }
-    before.append(&mut after);
-    before
 }
 
 /// What every binding of a cluster sees of its LogicalCluster, whatever it wants: whether it is

@@ -26,6 +26,7 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 ///
 /// Almost always there are none, which costs one word.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(clippy::box_collection)] // one word instead of three in every condition and bound resource
 pub struct Extra(Option<Box<BTreeMap<String, Value>>>);
 
 impl Extra {

@@ -50,8 +50,8 @@ fn bind_resources<T: Trace>(
             continue;
         }
         if let Some(conflict) = names::conflict(planning, draft.status(), schema) {
-            planning.trace.note(|| Finding::Conflict { resource: schema.resource.clone(), message: conflict.clone() });
-            let message = format!("Unable to bind APIs: {conflict}");
+            planning.trace.note(|| Finding::Conflict { resource: schema.resource.clone(), conflict: conflict.clone() });
+            let message = format!("Unable to bind APIs: {}", conflict.message);
             return Err(Stop::Binding(Verdict::error("NamingConflicts", message)));
         }
         if schema.lacks_conversion {

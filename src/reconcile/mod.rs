@@ -10,7 +10,7 @@ mod commit;
 mod conditions;
 mod export;
 mod locks;
-mod names;
+pub(crate) mod names;
 pub(crate) mod notes;
 pub(crate) mod trace;
 

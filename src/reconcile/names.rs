@@ -1,10 +1,25 @@
 //! Naming conflicts (SPEC 6).
 
+use serde::Serialize;
+
 use super::Planning;
 use super::trace::Trace;
 use crate::api::{ApiBindingStatus, ClusterName, ResourceNames, Text};
 use crate::snapshot::names::{Name, NameQuery};
 use crate::snapshot::{Cluster, Crd, Schema};
+
+/// A name that is taken, and by whom.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Conflict {
+    /// What the binding's conditions say of it.
+    pub message: String,
+    /// The binding whose bound CRD has the name; `None` for a CRD of the workspace itself.
+    pub binding: Option<Text>,
+    /// The CRD that has the name.
+    pub crd: Text,
+}
 
 /// A CRD that takes a name from the schema.
 struct Rival<'a> {
@@ -29,7 +44,7 @@ pub(crate) fn conflict<T: Trace>(
     planning: &Planning<'_, T>,
     status: &ApiBindingStatus,
     schema: &Schema,
-) -> Option<String> {
+) -> Option<Conflict> {
     let workspace = planning.workspace?;
     let lists = |uid: &str| status.bound_resources.iter().any(|bound| bound.schema.uid == *uid);
     let is_bound = lists(&schema.meta.uid);
@@ -46,7 +61,11 @@ pub(crate) fn conflict<T: Trace>(
             }
         }
     }
-    first.map(|(rival, detail)| format!("naming conflict with {}: {detail}", describe(workspace, &rival)))
+    first.map(|(rival, detail)| Conflict {
+        message: format!("naming conflict with {}: {detail}", describe(workspace, &rival)),
+        binding: rival.binding.cloned(),
+        crd: rival.name.clone(),
+    })
 }
 
 /// The bound CRDs that have a name and that bindings of the workspace list. Of the two sets the

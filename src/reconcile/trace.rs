@@ -5,6 +5,7 @@
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
+use super::names::Conflict;
 use crate::api::{ClusterName, ClusterPath, GroupResource, IdentityHash, Text};
 use crate::snapshot::{ExportKey, Layer, Origin};
 
@@ -28,7 +29,7 @@ pub(crate) enum Finding {
     Schema { cluster: ClusterName, name: Text, found: Option<(GroupResource, Text)> },
     Home(HomeFound),
     Lock(GroupResource, LockFound),
-    Conflict { resource: GroupResource, message: String },
+    Conflict { resource: GroupResource, conflict: Conflict },
     Crd { resource: GroupResource, uid: Text, found: CrdFound },
     Claim { resource: GroupResource, identity: IdentityHash, found: ClaimFound },
 }

@@ -270,8 +270,8 @@ fn fact(origin: Origin, object: &Object, snapshot: &Snapshot) -> Fact {
             let mut schema = Schema::from(schema);
             let key = object.key();
             let cluster = snapshot.world.cluster(&key.cluster);
-            let copies = Origin::ALL.into_iter().filter_map(|origin| cluster?.schemas.of(origin).get(&*key.name));
-            if let Some(copy) = copies.filter(|copy| copy.crd == schema.crd).last() {
+            let mut copies = Origin::ALL.into_iter().filter_map(|origin| cluster?.schemas.of(origin).get(&*key.name));
+            if let Some(copy) = copies.find(|copy| copy.crd == schema.crd) {
                 schema.crd = copy.crd.clone();
             }
             Fact::Schema(origin, Some(Arc::new(schema)))

@@ -178,12 +178,12 @@ mod tests {
     /// Versions 7.0.0 and 7.0.1 of the library below lost entries here.
     #[test]
     fn maps_tell_differences_of_large_neighbours() {
-        let whole: OrdMap<u32, u32> = (0..10_000).map(|n| (n, n)).collect();
+        let whole: OrdMap<u32, u32> = (0..10_000_u32).map(|n| (n, n)).collect();
         for missing in [0, 17, 4_096, 9_999] {
             let less = whole.without(&missing);
             assert_ne!(whole, less);
             assert_eq!(whole.diff(&less).count(), 1, "without {missing}");
-            assert_eq!(less, (0..10_000).filter(|n| *n != missing).map(|n| (n, n)).collect());
+            assert_eq!(less, (0..10_000_u32).filter(|n| *n != missing).map(|n| (n, n)).collect());
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use k8s_openapi::jiff::civil::DateTime;
+use k8s_openapi::jiff::tz::Offset;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -49,9 +51,9 @@ pub struct Lock {
     /// True if it is held for a CRD of the workspace.
     #[serde(rename = "c", default, deserialize_with = "null", skip_serializing_if = "is_false")]
     pub crd: bool,
-    /// When a lock for a CRD ends, if the CRD does not come.
+    /// When a lock for a CRD ends, in UTC, if the CRD does not come.
     #[serde(rename = "e", default, with = "expiry", skip_serializing_if = "Option::is_none")]
-    pub expiry: Option<Timestamp>,
+    pub expiry: Option<DateTime>,
     /// The uid of the binding that holds it, where its writer said so.
     #[serde(rename = "u", default, deserialize_with = "null", skip_serializing_if = "Text::is_empty")]
     pub uid: Text,
@@ -83,8 +85,9 @@ impl Lock {
 
     /// The moment after which a CRD lock is past, with the grace of D24. `None`: it has no end.
     pub fn end(&self) -> Option<Timestamp> {
-        let expiry = self.expiry.filter(|_| self.crd)?;
-        Some(expiry.checked_add(Self::GRACE).unwrap_or(Timestamp::MAX))
+        let end = self.expiry.filter(|_| self.crd)?.saturating_add(Self::GRACE);
+        // The last hours of the year 9999 are dates, but no timestamps.
+        Some(Offset::UTC.to_timestamp(end).unwrap_or(Timestamp::MAX))
     }
 }
 
@@ -92,14 +95,14 @@ impl Lock {
 mod expiry {
     use super::*;
 
-    pub(super) fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-        match time {
-            Some(time) => serializer.collect_str(&crate::snapshot::whole_seconds(*time)),
+    pub(super) fn serialize<S: Serializer>(time: &Option<DateTime>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time.and_then(|time| time.with().subsec_nanosecond(0).build().ok()) {
+            Some(time) => serializer.collect_str(&format_args!("{time}Z")),
             None => serializer.serialize_none(),
         }
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime>, D::Error> {
         let Some(text) = Option::<Text>::deserialize(deserializer)? else { return Ok(None) };
         let expected = &"an RFC 3339 time";
         parse(&text)
@@ -108,7 +111,7 @@ mod expiry {
     }
 
     /// Stricter than the library's parser, which also takes other forms of ISO 8601.
-    fn parse(text: &str) -> Option<Timestamp> {
+    fn parse(text: &str) -> Option<DateTime> {
         let shape = |text: &str, shape: &str| {
             text.len() == shape.len()
                 && text.bytes().zip(shape.bytes()).all(|(found, wanted)| match wanted {
@@ -124,9 +127,26 @@ mod expiry {
             }
             None => rest,
         };
-        let zone = rest == "Z" || shape(rest, "+00:00") || shape(rest, "-00:00");
         let leap = date.ends_with(":60");
-        (shape(date, "0000-00-00T00:00:00") && zone && !leap).then(|| text.parse().ok())?
+        if !shape(date, "0000-00-00T00:00:00") || leap {
+            return None;
+        }
+        // Digits below nanoseconds say nothing.
+        let precise = "0000-00-00T00:00:00.000000000".len();
+        let local = text.strip_suffix(rest)?;
+        let local: DateTime = local.get(..precise).unwrap_or(local).parse().ok()?;
+        let number = |text: &str| text.parse::<i64>().ok();
+        let east = match rest.split_at_checked(1)? {
+            ("Z", "") => 0,
+            (sign @ ("+" | "-"), offset) if shape(offset, "00:00") => {
+                let (hours, minutes) = offset.split_once(':')?;
+                let (hours, minutes) = (number(hours)?, number(minutes)?);
+                let seconds = (hours <= 24 && minutes < 60).then_some((hours * 60 + minutes) * 60)?;
+                if sign == "+" { seconds } else { -seconds }
+            }
+            _ => return None,
+        };
+        Some(local.saturating_sub(SignedDuration::from_secs(east)))
     }
 }
 
@@ -325,6 +345,9 @@ mod tests {
             (r#"{"foos.g":{"e":"2026-06-01 12:00:00Z"}}"#, "RFC 3339"),
             (r#"{"foos.g":{"e":"2026-06-01T12:00:60Z"}}"#, "RFC 3339"),
             (r#"{"foos.g":{"e":"2026-06-01T12:00:00"}}"#, "RFC 3339"),
+            (r#"{"foos.g":{"e":"2026-06-01T12:00:00+1:00"}}"#, "RFC 3339"),
+            (r#"{"foos.g":{"e":"2026-06-01T12:00:00.Z"}}"#, "RFC 3339"),
+            (r#"{"foos.g":{"e":"2026-02-30T12:00:00Z"}}"#, "RFC 3339"),
             (r#"{"foos.g":{"e":""}}"#, "RFC 3339"),
         ] {
             let why = Annotation::read(text).why().map(ToString::to_string).unwrap_or_default();
@@ -348,6 +371,10 @@ mod tests {
         assert_eq!(end(r#"{"a":{"c":true,"e":"2026-06-01T12:00:00Z"}}"#).as_deref(), Some("2026-06-01T12:01:15Z"));
         assert_eq!(end(r#"{"a":{"c":true}}"#), None);
         assert_eq!(end(r#"{"a":{"n":"b","e":"2026-06-01T12:00:00Z"}}"#), None, "of a binding");
-        assert!(end(r#"{"a":{"c":true,"e":"9999-12-30T23:59:59Z"}}"#).is_some());
+        let forever = r#"{"a":{"c":true,"e":"9999-12-31T23:59:59Z"}}"#;
+        assert_eq!(end(forever), Some(Timestamp::MAX.to_string()));
+        assert!(locks(forever).is_canonical());
+        let precise = end(r#"{"a":{"c":true,"e":"2026-06-01T12:00:00.12345678901234Z"}}"#);
+        assert_eq!(precise.as_deref(), Some("2026-06-01T12:01:15.123456789Z"));
     }
 }

@@ -29,7 +29,7 @@ pub use facts::{AcceptedClaim, Binding, Crd, Export, Home, Meta, Schema};
 pub use locks::{Annotation, Layer, Lock, Locks};
 pub use world::ExportKey;
 
-use crate::api::{BindingKey, ClusterName, ClusterPath};
+use crate::api::{BindingKey, ClusterName, ClusterPath, Phase};
 use change::Memory;
 use world::World;
 
@@ -129,6 +129,17 @@ impl Snapshot {
     /// What is known of the bound CRD of a schema, by the schema's uid.
     pub fn bound_crd(&self, uid: &str) -> Option<&Crd> {
         self.world.bound_crds()?.crd(uid).map(|crd| &**crd)
+    }
+
+    /// A snapshot in which a binding of phase `from` is of phase `to`.
+    pub(crate) fn with_phase(&self, key: &BindingKey, from: &Phase, to: Phase) -> Self {
+        let mut snapshot = self.clone();
+        if let Some(binding) = self.world.binding(key).filter(|binding| binding.status.phase == *from) {
+            let mut binding = Binding::clone(binding);
+            Arc::make_mut(&mut binding.status).phase = to;
+            snapshot.world_mut().put(&key.cluster, &key.name, world::Fact::Binding(Some(Arc::new(binding))));
+        }
+        snapshot
     }
 
     pub(crate) fn world(&self) -> &World {
