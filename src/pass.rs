@@ -337,3 +337,6 @@ fn causes(outcome: &Outcome) -> Text {
         causes => causes.join("; ").into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,8 @@ impl Woken<'_> {
             FactChange::Export(before, after) => {
                 before.iter().chain(after).for_each(|export| self.export(export));
             }
-            FactChange::Schema | FactChange::Conversion => self.schema(cluster, name),
+            FactChange::Schema => self.schema(cluster, name),
+            FactChange::Conversion => self.schema_that_exists(cluster, name),
             FactChange::Crd(before, after) => self.crd(cluster, name, before.as_deref(), after.as_deref()),
             FactChange::Home(before, after) => self.home(cluster, before.as_deref(), after.as_deref()),
         }
@@ -130,6 +131,13 @@ impl Woken<'_> {
         }
     }
 
+    /// The same, for what tells of a schema: without the schema it has nothing to tell.
+    fn schema_that_exists(&mut self, cluster: &ClusterName, schema: &str) {
+        if self.world.schema(cluster, schema).is_some() {
+            self.schema(cluster, schema);
+        }
+    }
+
     fn crd(&mut self, cluster: &ClusterName, name: &Text, before: Option<&Crd>, after: Option<&Crd>) {
         let world = self.world;
         let takes_other_names = taken(before) != taken(after);
@@ -140,7 +148,7 @@ impl Woken<'_> {
             return;
         }
         for (cluster, schema) in before.into_iter().chain(after).filter_map(|crd| crd.schema.as_ref()) {
-            self.schema(cluster, schema);
+            self.schema_that_exists(cluster, schema);
         }
         for schema in world.schemas_with_uid(name) {
             self.schema(&schema.cluster, &schema.name);
@@ -281,3 +289,6 @@ fn changed_locks(before: &Annotation, after: &Annotation) -> Vec<GroupResource> 
     }
     [differ(before, after), differ(after, before)].concat()
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,8 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelectorRequirement, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Extra, is_default, kind, null};
+use super::strict::{list, null, optional};
+use super::wire::{Extra, is_default, kind};
 use super::{BindingKey, ClusterName, ClusterPath, Condition, GroupResource, IdentityHash, Text};
 
 /// Binds the APIs of an APIExport into the logical cluster in which it stands
@@ -43,7 +44,7 @@ pub struct ApiBindingSpec {
     #[serde(default, deserialize_with = "null")]
     pub reference: BindingReference,
     /// Answers to the export's claims.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub permission_claims: Vec<PermissionClaim>,
 }
 
@@ -51,7 +52,7 @@ pub struct ApiBindingSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BindingReference {
     /// The export, if there is one.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub export: Option<ExportReference>,
 }
 
@@ -86,10 +87,10 @@ pub struct PermissionClaim {
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub identity_hash: IdentityHash,
     /// What the export proposes as `selector`.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub default_selector: Option<ClaimSelector>,
     /// Which objects the consumer lets the provider have.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub selector: Option<ClaimSelector>,
     /// `Accepted` or `Rejected`.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
@@ -119,7 +120,7 @@ pub struct ClaimSelector {
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub match_labels: BTreeMap<String, String>,
     /// Requirements on an object's labels.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
     /// All objects.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
@@ -137,19 +138,19 @@ pub struct ApiBindingStatus {
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub api_export_cluster_name: ClusterName,
     /// What is bound.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub bound_resources: Vec<BoundResource>,
     /// How far binding has come.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub phase: Phase,
     /// `Ready` first, then by type.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub conditions: Vec<Condition>,
     /// Written by another controller.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub applied_permission_claims: Vec<PermissionClaim>,
     /// What the export claims.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub export_permission_claims: Vec<PermissionClaim>,
     /// Further fields.
     #[serde(flatten)]
@@ -271,3 +272,6 @@ pub struct BoundSchema {
     #[serde(flatten)]
     pub extra: Extra,
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::wire::{Extra, is_default, null};
+use super::strict::null;
+use super::wire::{Extra, is_default};
 
 /// One condition of an APIBinding.
 ///

@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::wire::{is_default, kind, null};
+use super::strict::{list, null};
+use super::wire::{is_default, kind};
 
 /// A CustomResourceDefinition without its OpenAPI schemas: what the controller reads of one.
 ///
@@ -47,7 +48,7 @@ pub struct ObservedCrdStatus {
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub accepted_names: ResourceNames,
     /// `Established`, `NamesAccepted`, `Terminating` and others.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub conditions: Vec<ObservedCondition>,
     /// Versions in which objects may be stored.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]

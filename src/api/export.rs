@@ -3,7 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{is_default, kind, null};
+use super::strict::{list, null, optional};
+use super::wire::{is_default, kind};
 use super::{Condition, IdentityHash, PermissionClaim, Text};
 
 /// Offers resources to be bound (`apis.kcp.io/v1alpha2`). Only what SPEC 1 names is kept.
@@ -27,10 +28,10 @@ kind!(ApiExport, "APIExport", "apiexports", "apis.kcp.io", "v1alpha2", {
 #[serde(rename_all = "camelCase")]
 pub struct ApiExportSpec {
     /// The resources, each with its schema.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub resources: Vec<ExportedResource>,
     /// What the provider wants of its consumers' resources.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub permission_claims: Vec<PermissionClaim>,
 }
 
@@ -55,10 +56,10 @@ pub struct ExportedResource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceStorage {
     /// As objects of the bound CRD, in the consumer's logical cluster.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub crd: Option<CrdStorage>,
     /// Somewhere else, named by a reference.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub r#virtual: Option<VirtualStorage>,
 }
 
@@ -101,6 +102,6 @@ pub struct ApiExportStatus {
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub identity_hash: IdentityHash,
     /// Conditions that this controller does not read.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub conditions: Vec<Condition>,
 }

@@ -16,6 +16,7 @@ mod names;
 mod object;
 mod others;
 mod schema;
+pub(crate) mod strict;
 mod text;
 pub(crate) mod wire;
 

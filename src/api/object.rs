@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::strict::Strict;
 use super::{
     ApiBinding, ApiConversion, ApiExport, ApiResourceSchema, BindingKey, LogicalCluster, ObservedCrd, Text, cluster_of,
     name_of,
@@ -192,7 +193,8 @@ impl Object {
             #[serde(default)]
             kind: String,
         }
-        let meta: TypeMeta = serde_json::from_str(json).map_err(|error| ObjectError::Syntax(error.to_string()))?;
+        let Strict(meta): Strict<TypeMeta> =
+            serde_json::from_str(json).map_err(|error| ObjectError::Syntax(error.to_string()))?;
         match Kind::of(&meta.api_version, &meta.kind) {
             Some(kind) => Self::from_json(kind, json),
             None => Err(ObjectError::Kind { api_version: meta.api_version, kind: meta.kind }),
@@ -247,3 +249,6 @@ fn identify(json: &str) -> String {
     let cluster = text(named.metadata.annotations.get(super::CLUSTER_ANNOTATION));
     BindingKey::new(cluster, text(Some(&named.metadata.name))).to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Json, is_default, kind, null};
+use super::strict::{list, null, optional};
+use super::wire::{Json, is_default, kind};
 use super::{GroupResource, Text};
 
 /// The schema of one exported resource (`apis.kcp.io/v1alpha1`). It cannot be changed, only
@@ -44,13 +45,13 @@ pub struct ApiResourceSchemaSpec {
     #[serde(default, deserialize_with = "null")]
     pub scope: Text,
     /// The versions in which the resource is served.
-    #[serde(default, deserialize_with = "null")]
+    #[serde(default, deserialize_with = "list")]
     pub versions: Vec<SchemaVersion>,
     /// How objects' names are checked; empty for the usual way.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub name_validation: Text,
     /// How objects are converted between versions.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub conversion: Option<SchemaConversion>,
 }
 
@@ -80,10 +81,10 @@ pub struct SchemaVersion {
     #[serde(default, deserialize_with = "null")]
     pub subresources: CustomResourceSubresources,
     /// What `kubectl get` shows.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub additional_printer_columns: Vec<CustomResourceColumnDefinition>,
     /// Which fields field selectors may name.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
     pub selectable_fields: Vec<SelectableField>,
 }
 
@@ -94,7 +95,7 @@ pub struct SchemaConversion {
     #[serde(default, deserialize_with = "null")]
     pub strategy: Text,
     /// The webhook.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub webhook: Option<WebhookConversion>,
 }
 
@@ -103,7 +104,7 @@ pub struct SchemaConversion {
 #[serde(rename_all = "camelCase")]
 pub struct WebhookConversion {
     /// Where it is.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "optional", skip_serializing_if = "is_default")]
     pub client_config: Option<WebhookClientConfig>,
     /// The versions of the review that it understands.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]

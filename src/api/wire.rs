@@ -8,15 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Text;
-
-/// Reads `null` as the empty value: servers send it where lists and maps are expected.
-pub(crate) fn null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
+use super::strict::null;
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -161,10 +153,10 @@ macro_rules! kind {
                     #[serde(default, deserialize_with = "kind")]
                     #[allow(dead_code)]
                     kind: (),
-                    #[serde(default, deserialize_with = "crate::api::wire::null")]
+                    #[serde(default, deserialize_with = "crate::api::strict::null")]
                     metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
                     $(
-                        #[serde(default, deserialize_with = "crate::api::wire::null")]
+                        #[serde(default, deserialize_with = "crate::api::strict::null")]
                         $field: $type,
                     )*
                 }
@@ -177,7 +169,7 @@ macro_rules! kind {
                     $crate::api::wire::expect(deserializer, $name)
                 }
 
-                let wire = Wire::deserialize(deserializer)?;
+                let $crate::api::strict::Strict(wire) = $crate::api::strict::Strict::<Wire>::deserialize(deserializer)?;
                 Ok(Self { metadata: wire.metadata, $($field: wire.$field),* })
             }
         }
@@ -193,3 +185,6 @@ pub(crate) fn expect<'de, D: Deserializer<'de>>(deserializer: D, text: &str) -> 
     }
     Err(serde::de::Error::invalid_value(serde::de::Unexpected::Str(&found), &&*format!("`{text}`")))
 }
+
+#[cfg(test)]
+mod tests;

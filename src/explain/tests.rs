@@ -217,7 +217,7 @@ fn names_and_crds() {
         "schema",
         json!({"type": 7}),
     );
-    broken.check(State::Stuck, "another schema than farm|v1.geese", "invalid type: integer `7`");
+    broken.check(State::Stuck, "another schema than farm|v1.geese", "type: expected a string, found `7`");
 }
 
 #[test]

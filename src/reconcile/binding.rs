@@ -141,3 +141,6 @@ fn held_by_others(skipped: &Skipped) -> Verdict {
         format!("Unable to bind APIs because they are bound by other APIBindings or CRDs: {}", held.join(", "));
     Verdict::error("NamingConflicts", message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,3 +54,6 @@ fn ensure_crd<T: Trace>(
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

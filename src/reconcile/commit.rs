@@ -44,3 +44,6 @@ pub(crate) fn patch(key: &BindingKey, binding: &Binding, status: &ApiBindingStat
         body: Json::of(&body),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,3 +214,6 @@ impl<'a> Draft<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

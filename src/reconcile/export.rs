@@ -81,3 +81,6 @@ fn schemas<'p, T: Trace>(
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

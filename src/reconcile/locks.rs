@@ -385,3 +385,6 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
 pub(crate) fn earlier(left: Option<Timestamp>, right: Option<Timestamp>) -> Option<Timestamp> {
     left.into_iter().chain(right).min()
 }
+
+#[cfg(test)]
+mod tests;

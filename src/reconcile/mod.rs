@@ -196,3 +196,6 @@ impl<T: Trace> Planning<'_, T> {
         CrdFound::Absent
     }
 }
+
+#[cfg(test)]
+mod tests;

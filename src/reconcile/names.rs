@@ -53,7 +53,7 @@ pub(crate) fn conflict<T: Trace>(
     for name in Name::all(&schema.names) {
         let query = NameQuery::new(schema.resource.group(), name);
         let own = workspace.named(query).map(|(name, crd)| Rival { crd, cluster, name, binding: None });
-        let bound = planning.world.bound_crds().into_iter().flat_map(|crds| bound_rivals(workspace, crds, query));
+        let bound = planning.world.bound_crds().into_iter().flat_map(|crds| bound_rivals(planning, workspace, crds, query));
         for rival in own.chain(bound.filter(|rival| !lists(rival.name))) {
             let Some(detail) = clash(rival.crd.taken_names(is_bound), &schema.names) else { continue };
             if first.as_ref().is_none_or(|(first, _)| rival.order() < first.order()) {
@@ -68,19 +68,21 @@ pub(crate) fn conflict<T: Trace>(
     })
 }
 
-/// The bound CRDs that have a name and that bindings of the workspace list. Of the two sets the
-/// smaller one is gone through.
-fn bound_rivals<'a>(
+/// The bound CRDs that have a name and that other bindings of the workspace list. Of the two sets
+/// the smaller one is gone through.
+fn bound_rivals<'a, T: Trace>(
+    planning: &Planning<'a, T>,
     workspace: &'a Cluster,
     crds: &'a Cluster,
     query: NameQuery<'_>,
-) -> impl Iterator<Item = Rival<'a>> + use<'a> {
+) -> impl Iterator<Item = Rival<'a>> + use<'a, T> {
+    let own_name = &planning.key.name;
     let few = crds.named_count(query) <= workspace.listed_count();
     let by_name = few.then(|| crds.named(query)).into_iter().flatten();
     let by_list = (!few).then(|| workspace.listed()).into_iter().flatten();
     let by_list = by_list.filter_map(|uid| Some((uid, crds.crd(uid)?)));
-    by_name.chain(by_list).filter_map(|(name, crd)| {
-        let binding = workspace.listing(name).next()?;
+    by_name.chain(by_list).filter_map(move |(name, crd)| {
+        let binding = workspace.listing(name).find(|name| *name != own_name)?;
         Some(Rival { crd, cluster: ClusterName::BOUND_CRDS, name, binding: Some(binding) })
     })
 }
@@ -123,3 +125,6 @@ fn describe(workspace: &Cluster, rival: &Rival<'_>) -> String {
         Some(export) => format!("APIBinding \"{name}\" bound to APIExport {}:{}", export.path, export.name),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinitionNames, CustomResourceSubresources, JSONSchemaProps,
-    SelectableField,
+    CustomResourceColumnDefinition, CustomResourceDefinitionNames, CustomResourceSubresources, SelectableField,
 };
 use serde::Serialize;
 use serde_json::Value;
 
+use super::openapi;
 use crate::api::{
     ApiResourceSchema, CLUSTER_ANNOTATION, ClusterName, Json, Kind, SchemaConversion, SchemaVersion, Text, cluster_of,
     name_of,
@@ -69,7 +69,7 @@ struct Version<'a> {
 #[derive(Serialize)]
 struct Validation {
     #[serde(rename = "openAPIV3Schema")]
-    schema: JSONSchemaProps,
+    schema: Value,
 }
 
 #[derive(Serialize)]
@@ -117,13 +117,17 @@ pub(crate) fn generate(schema: &ApiResourceSchema) -> Result<Json, String> {
         0 | 1 => None,
         _ => Some(conversion(schema.spec.conversion.as_ref())?),
     };
+    let mut names = schema.spec.names.clone();
+    for name in [&mut names.singular, &mut names.list_kind] {
+        name.take_if(|name| name.is_empty());
+    }
     Ok(Json::of(&Body {
         api_version: Kind::Crd.api_version(),
         kind: Kind::Crd.as_str(),
         metadata: Metadata { name: uid, annotations },
         spec: Spec {
             group: &schema.spec.group,
-            names: &schema.spec.names,
+            names: &names,
             scope: &schema.spec.scope,
             versions: schema.spec.versions.iter().map(version).collect::<Result<_, _>>()?,
             conversion,
@@ -148,50 +152,8 @@ fn version(version: &SchemaVersion) -> Result<Version<'_>, String> {
 
 /// Reads a raw schema as a CRD has it: unknown fields are dropped, a wrong type fails.
 fn validation(raw: &Json) -> Result<Validation, String> {
-    let schema = raw.read().or_else(|_| {
-        let mut value = raw.to_value();
-        if !value.is_object() {
-            return Err("the schema is no JSON object".into());
-        }
-        fill_nulls(&mut value);
-        serde_path_to_error::deserialize(value).map_err(|error| error.to_string())
-    });
-    schema.map(|schema| Validation { schema })
-}
-
-/// An API server reads `null` in a map or list of schemas as an empty schema, and in a list of
-/// strings as an empty string; the types here refuse it.
-fn fill_nulls(schema: &mut Value) {
-    let Value::Object(fields) = schema else { return };
-    for (name, field) in fields {
-        let empty = match name.as_str() {
-            "properties" | "patternProperties" | "definitions" | "dependencies" | "allOf" | "anyOf" | "oneOf"
-            | "items" => Value::Object(serde_json::Map::new()),
-            "required" | "x-kubernetes-list-map-keys" => Value::String(String::new()),
-            "not" | "additionalProperties" | "additionalItems" => {
-                fill_nulls(field);
-                continue;
-            }
-            _ => continue,
-        };
-        let nested: Box<dyn Iterator<Item = &mut Value>> = match field {
-            Value::Object(fields) if name != "items" => Box::new(fields.values_mut()),
-            Value::Array(items) => Box::new(items.iter_mut()),
-            other => Box::new(std::iter::once(other)),
-        };
-        for value in nested {
-            if value.is_null() && !field_is_absent(name) {
-                *value = empty.clone();
-            } else {
-                fill_nulls(value);
-            }
-        }
-    }
-}
-
-/// `items: null` is an absent field, not an empty schema.
-fn field_is_absent(name: &str) -> bool {
-    name == "items"
+    let schema = raw.read().map_err(|error| error.to_string())?;
+    Ok(Validation { schema: openapi::read(schema)? })
 }
 
 fn conversion(conversion: Option<&SchemaConversion>) -> Result<Conversion<'_>, String> {
@@ -259,6 +221,14 @@ mod tests {
     }
 
     #[test]
+    fn empty_names_are_left_out() {
+        let names = json!({"names": {"plural": "geese", "singular": "", "kind": "Goose", "listKind": ""}});
+        let body = generate(&schema(json!([v("v1", json!({}))]), names)).map(|body| body.to_value());
+        let names = body.map(|body| body["spec"]["names"].clone());
+        assert_eq!(names, Ok(json!({"plural": "geese", "kind": "Goose"})));
+    }
+
+    #[test]
     fn several_versions_need_one() {
         let versions = || json!([v("v1", json!({})), v("v2", json!({}))]);
         let conversion = |conversion: Value| {
@@ -294,14 +264,11 @@ mod tests {
     }
 
     #[test]
-    fn nulls_are_empty_schemas() {
-        let raw = json!({
-            "properties": {"a": null, "b": {"items": null, "default": null, "not": {"allOf": [null]}}},
-            "required": [null],
-        });
-        let body = generate(&schema(json!([v("v1", raw)]), json!({}))).map(|body| body.to_value());
-        let read = body.map(|body| body["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone());
-        let expected = json!({"properties": {"a": {}, "b": {"not": {"allOf": [{}]}}}, "required": [""]});
-        assert_eq!(read, Ok(expected));
+    fn a_schema_that_nests_too_deep_is_none() {
+        let deep = format!("{}{{}}{}", r#"{"not":"#.repeat(200), "}".repeat(200));
+        let mut schema = schema(json!([v("v1", json!({}))]), json!({}));
+        schema.spec.versions[0].schema = serde_json::from_str(&deep).ok();
+        let why = generate(&schema).err().unwrap_or_default();
+        assert!(why.contains("recursion limit"), "{why}");
     }
 }

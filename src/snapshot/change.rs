@@ -218,6 +218,8 @@ impl Snapshot {
         if restored {
             *stream = Stream::default();
         }
+        // Before what this list finds deleted is remembered: answers may still tell of that.
+        stream.pass(version);
         let objects: Vec<&Object> = objects.iter().filter(|object| object.kind() == kind).collect();
         let listed: BTreeSet<BindingKey> = objects.iter().map(|object| object.key()).collect();
         for key in self.keys(origin, kind).into_iter().filter(|key| !listed.contains(key)) {
@@ -229,7 +231,6 @@ impl Snapshot {
         for object in objects {
             events.extend(if restored { self.insert(origin, object) } else { self.put(origin, object) });
         }
-        self.stream(origin, kind).pass(version);
     }
 
     fn known(&self, origin: Origin, kind: Kind, key: &BindingKey) -> Option<&Meta> {
@@ -310,3 +311,6 @@ impl World {
 
 /// The name that the object of every logical cluster has.
 pub(crate) const HOME: &str = "cluster";
+
+#[cfg(test)]
+mod tests;

@@ -243,3 +243,6 @@ pub(super) fn of<T, K>(object: &Option<Arc<T>>, keys: impl Fn(&T) -> Vec<K>) -> 
 pub(super) fn by<T, K>(object: Option<&Arc<T>>, keys: impl Fn(&T) -> Vec<K>) -> Vec<K> {
     object.map(|object| keys(object)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

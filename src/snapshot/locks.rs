@@ -9,7 +9,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::api::wire::null;
+use crate::api::strict::{Strict, null};
 use crate::api::{GroupResource, Text};
 
 /// The writers of locks, each with its annotation.
@@ -182,7 +182,7 @@ impl Locks {
     /// What was expected, at which key (D25).
     fn parse(text: &str) -> Result<Self, String> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let entries: Option<BTreeMap<Text, Option<Lock>>> = serde_path_to_error::deserialize(&mut deserializer)
+        let entries: Option<BTreeMap<Text, Option<Strict<Lock>>>> = serde_path_to_error::deserialize(&mut deserializer)
             .map_err(|error| {
                 let problem = error.inner().to_string();
                 match error.path().to_string().as_str() {
@@ -193,7 +193,7 @@ impl Locks {
         deserializer.end().map_err(|error| error.to_string())?;
         let entries = entries.unwrap_or_default();
         let mut locks = Self::sorted(
-            entries.into_iter().map(|(key, lock)| (GroupResource::from(&*key), lock.unwrap_or_default())).collect(),
+            entries.into_iter().map(|(key, lock)| (GroupResource::from(&*key), lock.map(|strict| strict.0).unwrap_or_default())).collect(),
         );
         locks.canonical = locks.to_text() == text;
         Ok(locks)
@@ -338,6 +338,7 @@ mod tests {
             ("{", "EOF"),
             ("{} x", "trailing"),
             (r#"{"foos.g":7}"#, "foos.g"),
+            (r#"{"foos.g":[]}"#, "sequence"),
             (r#"{"foos.g":{"n":7}}"#, "foos.g.n"),
             (r#"{"foos.g":{"c":"true"}}"#, "foos.g.c"),
             (r#"{"foos.g":{"u":1}}"#, "foos.g.u"),

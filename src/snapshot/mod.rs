@@ -12,6 +12,7 @@ mod facts;
 mod index;
 mod locks;
 pub(crate) mod names;
+mod openapi;
 mod version;
 pub(crate) mod world;
 

@@ -256,3 +256,6 @@ where
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;
