@@ -3,6 +3,8 @@
 //!
 //!     cargo run --example embed
 
+#![allow(clippy::indexing_slicing)] // of JSON values: what is missing is null
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;

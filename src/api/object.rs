@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::strict::Strict;
+use super::wire::without_position;
 use super::{
     ApiBinding, ApiConversion, ApiExport, ApiResourceSchema, BindingKey, LogicalCluster, ObservedCrd, Text, cluster_of,
     name_of,
@@ -218,12 +219,11 @@ fn read<T: DeserializeOwned>(kind: Kind, json: &str) -> Result<T, ObjectError> {
             if error.inner().is_syntax() || error.inner().is_eof() {
                 return ObjectError::Syntax(error.inner().to_string());
             }
-            let problem = error.inner().to_string();
             ObjectError::Field {
                 kind,
                 object: identify(json),
                 field: error.path().to_string(),
-                problem: problem.split(" at line ").next().unwrap_or_default().into(),
+                problem: without_position(error.inner()),
             }
         })
     })

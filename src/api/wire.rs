@@ -10,6 +10,12 @@ use serde_json::value::RawValue;
 use super::Text;
 use super::strict::null;
 
+/// What a JSON error says, without where: the path to the field says that better, and a line that
+/// nobody has seen says nothing.
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
+    error.to_string().split(" at line ").next().unwrap_or_default().into()
+}
+
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -58,7 +58,7 @@ pub(crate) fn take<T: Trace>(planning: &mut Planning<'_, T>, wanted: &[&GroupRes
         planning.trace.note(|| Finding::Home(HomeFound::Missing));
         return Err(Verdict::error("LogicalClusterNotFound", missing));
     };
-    if let Some((layer, message)) = unreadable(planning.world.layout(), home, false) {
+    if let Some((layer, message)) = unreadable(planning.world.layout(), home) {
         let message = format!("Unable to bind APIs: {message}");
         let annotation = layer.annotation().into();
         planning.trace.note(|| Finding::Home(HomeFound::Unreadable { annotation, message: message.clone() }));
@@ -74,7 +74,7 @@ pub(crate) fn release<T: Trace>(planning: &mut Planning<'_, T>) {
         return;
     }
     let Some((workspace, home)) = home_of(planning) else { return };
-    if unreadable(Layout::Split, home, true).is_none() {
+    if unreadable(Layout::Split, home).is_none() {
         View::new(planning, workspace, home).release();
     }
 }
@@ -86,9 +86,9 @@ fn home_of<'p, T: Trace>(planning: &Planning<'p, T>) -> Option<(&'p Cluster, &'p
     Some((workspace, home))
 }
 
-/// The first annotation that cannot be read. An unreadable locks-bindings is written anew, so it
-/// counts only where `strict` (D18).
-fn unreadable(layout: Layout, home: &Home, strict: bool) -> Option<(Layer, String)> {
+/// The first annotation that cannot be read. An unreadable locks-bindings is none: it is written
+/// anew, and nothing in it is doubtful (D18).
+fn unreadable(layout: Layout, home: &Home) -> Option<(Layer, String)> {
     let describe = |why: &Text| format!("failed to unmarshal ResourceBindings annotation: {why}");
     match layout {
         Layout::Single if home.legacy == Annotation::Missing => {
@@ -97,8 +97,7 @@ fn unreadable(layout: Layout, home: &Home, strict: bool) -> Option<(Layer, Strin
         }
         Layout::Single => home.legacy.why().map(|why| (Layer::Legacy, describe(why))),
         Layout::Split => {
-            let told = [Layer::Legacy, Layer::Pending, Layer::Bindings, Layer::Crds].into_iter();
-            let mut told = told.filter(|layer| strict || *layer != Layer::Bindings);
+            let mut told = [Layer::Legacy, Layer::Pending, Layer::Crds].into_iter();
             told.find_map(|layer| home.layer(layer).why().map(|why| (layer, describe(why))))
         }
     }

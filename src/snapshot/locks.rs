@@ -10,6 +10,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::api::strict::{Strict, null};
+use crate::api::wire::without_position;
 use crate::api::{GroupResource, Text};
 
 /// The writers of locks, each with its annotation.
@@ -184,16 +185,19 @@ impl Locks {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let entries: Option<BTreeMap<Text, Option<Strict<Lock>>>> = serde_path_to_error::deserialize(&mut deserializer)
             .map_err(|error| {
-                let problem = error.inner().to_string();
+                let problem = without_position(error.inner());
                 match error.path().to_string().as_str() {
                     "." => problem,
                     key => format!("at key {key}: {problem}"),
                 }
             })?;
-        deserializer.end().map_err(|error| error.to_string())?;
+        deserializer.end().map_err(|error| without_position(&error))?;
         let entries = entries.unwrap_or_default();
         let mut locks = Self::sorted(
-            entries.into_iter().map(|(key, lock)| (GroupResource::from(&*key), lock.map(|strict| strict.0).unwrap_or_default())).collect(),
+            entries
+                .into_iter()
+                .map(|(key, lock)| (GroupResource::from(&*key), lock.map(|strict| strict.0).unwrap_or_default()))
+                .collect(),
         );
         locks.canonical = locks.to_text() == text;
         Ok(locks)

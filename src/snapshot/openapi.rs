@@ -164,7 +164,7 @@ fn check(field: &mut Value, shape: Shape) -> Result<(), Wrong> {
         Shape::Integer => field.is_i64(),
         Shape::Number => field.is_number(),
         Shape::SchemaOrFlag if field.is_boolean() => true,
-        Shape::Texts => return each(field, "a list of strings", |item| text(item)),
+        Shape::Texts => return each(field, "a list of strings", text),
         Shape::Schemas => return each(field, "a list of schemas", schema),
         Shape::SchemaOrSchemas if field.is_array() => return each(field, "a list of schemas", schema),
         Shape::Objects(known) => return each(field, "a list of objects", |item| object_or_null(item, known)),

@@ -78,6 +78,10 @@ fn only_names_of_the_same_group_conflict() {
 fn d4_empty_names_never_conflict() {
     let nameless = schema("hens", json!({"spec": {"names": {"singular": "", "listKind": "", "shortNames": [""]}}}));
     no_conflict(&[nameless, crd(json!({"singular": "", "listKind": "", "shortNames": [""]}))]);
+    // One that is found by another name is not told by an empty one.
+    let nameless = schema("hens", json!({"spec": {"names": {"singular": "", "shortNames": [""]}}}));
+    let expect = "CustomResourceDefinition \"goats.farm.test\": spec.names.kind=Hen is forbidden";
+    check(&[nameless, crd(json!({"singular": "", "shortNames": [""], "kind": "Hen"}))], expect);
 }
 
 #[test]
