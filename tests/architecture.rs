@@ -94,3 +94,22 @@ fn files_are_short() {
         assert!(lines <= LINES, "{} has {lines} lines of code, more than {LINES}", path.display());
     }
 }
+
+/// Every deviation has its row, and every test that a row names is there.
+#[test]
+fn deviations_name_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    sources(&root.join("src"), &mut found);
+    let code: String = found.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let text = std::fs::read_to_string(root.join("DEVIATIONS.md")).unwrap();
+    for number in 1..=26 {
+        let row = text.lines().find(|line| line.starts_with(&format!("| D{number} |")));
+        let row = row.unwrap_or_else(|| panic!("D{number} has no row"));
+        let named: Vec<&str> = row.split('`').filter(|name| name.starts_with(&format!("d{number}_"))).collect();
+        assert!(!named.is_empty(), "D{number} names no test");
+        for name in named {
+            assert!(code.contains(&format!("fn {name}(")), "D{number} names {name}, which is no test");
+        }
+    }
+}

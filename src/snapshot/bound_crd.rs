@@ -221,6 +221,15 @@ mod tests {
     }
 
     #[test]
+    fn d20_selectable_fields_are_copied() {
+        let fields = json!([{"jsonPath": ".spec.feathers"}]);
+        let mut version = v("v1", json!({}));
+        version["selectableFields"] = fields.clone();
+        let body = generate(&schema(json!([version]), json!({}))).map(|body| body.to_value());
+        assert_eq!(body.map(|body| body["spec"]["versions"][0]["selectableFields"].clone()), Ok(fields));
+    }
+
+    #[test]
     fn empty_names_are_left_out() {
         let names = json!({"names": {"plural": "geese", "singular": "", "kind": "Goose", "listKind": ""}});
         let body = generate(&schema(json!([v("v1", json!({}))]), names)).map(|body| body.to_value());
@@ -229,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn several_versions_need_one() {
+    fn d3_several_versions_need_a_whole_conversion() {
         let versions = || json!([v("v1", json!({})), v("v2", json!({}))]);
         let conversion = |conversion: Value| {
             let generated = generate(&schema(versions(), json!({"conversion": conversion})));

@@ -234,7 +234,16 @@ fn the_first_conflict_stops_the_resources_after_it_and_keeps_those_before() {
                     CustomResourceDefinition \"hens.farm.test\": spec.names.plural=hens is forbidden";
     let played = check(&objects, &["forget", conflict]);
     assert_eq!(played.bound(), ["ants"]);
-    assert_eq!(played.condition("Ready"), format!("Ready {conflict}"), "D10: the summary is made all the same");
+}
+
+#[test]
+fn d10_a_naming_conflict_is_summarised() {
+    let mut objects = farm(&["hens"]);
+    objects.extend(meadow(json!({})));
+    objects.push(own_crd("hens", json!({})));
+    let conflict = "False NamingConflicts Error Unable to bind APIs: naming conflict with \
+                    CustomResourceDefinition \"hens.farm.test\": spec.names.plural=hens is forbidden";
+    assert_eq!(check(&objects, &["forget", conflict]).condition("Ready"), format!("Ready {conflict}"));
 }
 
 #[test]
