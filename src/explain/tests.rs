@@ -107,7 +107,6 @@ impl Scene {
     }
 }
 
-
 #[test]
 fn a_binding_that_is_bound() {
     let bound = json!([{
@@ -190,7 +189,11 @@ fn locks_of_crds() {
     let crds = |text: &str| Scene::new().lock(Layer::Crds, text);
     let crd = crd("meadow", "geese.farm.example", &names("geese", "Gander"), true);
     let exists = crds(r#"{"geese.farm.example":{"c":true}}"#).with(Kind::Crd, crd);
-    exists.check(State::Stuck, "geese.farm.example to be deleted", "delete CustomResourceDefinition `geese.farm.example`");
+    exists.check(
+        State::Stuck,
+        "geese.farm.example to be deleted",
+        "delete CustomResourceDefinition `geese.farm.example`",
+    );
 
     let coming = crds(r#"{"geese.farm.example":{"c":true,"e":"2026-06-01T12:00:00Z"}}"#);
     let explanation = coming.check(State::Stuck, "just after 2026-06-01T12:01:15Z", "");
@@ -211,12 +214,8 @@ fn names_and_crds() {
     let conflict = explanation.resources.first().and_then(|resource| resource.conflict.clone());
     assert_eq!(conflict.map(|conflict| (conflict.binding, conflict.crd)), Some((None, "ganders.farm.example".into())));
 
-    let broken = Scene::new().without(Kind::Crd).set(
-        Kind::ApiResourceSchema,
-        "/spec/versions/0",
-        "schema",
-        json!({"type": 7}),
-    );
+    let broken =
+        Scene::new().without(Kind::Crd).set(Kind::ApiResourceSchema, "/spec/versions/0", "schema", json!({"type": 7}));
     broken.check(State::Stuck, "another schema than farm|v1.geese", "type: expected a string, found `7`");
 }
 

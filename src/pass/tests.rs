@@ -271,6 +271,9 @@ fn a_new_attempt_asks_anew() {
         |line: &str, before| (is_lock(line) && before == 0).then(|| conflict(Some(&newer("8", predecessor()))));
     let expect = ["read binding mine", "lock", "read binding mine", "lock", "commit", "forget"];
     check(&meadow(predecessor()), answer, &expect);
+    let same_version =
+        |line: &str, before| (is_lock(line) && before == 0).then(|| conflict(Some(&home(predecessor()))));
+    check(&meadow(predecessor()), same_version, &expect);
     let waits = |line: &str, before| match line {
         "commit" if before == 0 => Some(conflict(Some(&touched("6", json!({}))))),
         line if line.starts_with("read") => Some(Outcome::NoAnswer("lost".into())),
@@ -311,6 +314,14 @@ fn answers_count_only_on_the_logical_cluster_that_they_were_asked_on() {
     ));
     changes.into_iter().for_each(|change| _ = snapshot.apply(change));
     assert_eq!(act(&mut pass, &snapshot), "commit", "the pass's own write leaves its answers standing");
+}
+
+#[test]
+fn answers_count_on_what_the_own_write_made_of_the_logical_cluster() {
+    let doubtful = json!({"bindings": {"a.x": {"n": "ghost"}}});
+    let there =
+        |line: &str, _| (line == "read binding ghost").then(|| Outcome::done(binding("ghost", json!({})).object()));
+    check(&meadow(doubtful), there, &["read binding ghost", "lock", "commit", "forget"]);
 }
 
 #[test]

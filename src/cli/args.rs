@@ -1,0 +1,227 @@
+//! The arguments.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use apibinding::api::BindingKey;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use k8s_openapi::jiff::Timestamp;
+
+use super::read::STDIN;
+
+const EXAMPLES: &str = "\
+Examples:
+  What would happen next, and what in the end?
+    apibinding plan -f world.yaml
+    apibinding plan -f world.yaml --settle
+
+  Why is the binding `geese` of the workspace root:org:meadow not bound?
+    apibinding explain -f world.yaml root:org:meadow/geese
+
+  A dump of a kcp is its lists, one after the other, as a user of the group system:masters gets them
+  (KCP is the server's address, without /clusters; TOKEN that user's). The cache server has only the
+  first three:
+    for list in apis.kcp.io/v1alpha2/apiexports apis.kcp.io/v1alpha1/apiresourceschemas \\
+        apis.kcp.io/v1alpha1/apiconversions apis.kcp.io/v1alpha2/apibindings \\
+        core.kcp.io/v1alpha1/logicalclusters apiextensions.k8s.io/v1/customresourcedefinitions; do
+      curl -gsSf -H \"authorization: Bearer $TOKEN\" \"$KCP/clusters/*/apis/$list\"
+    done > local.json
+    ... \"$KCP/services/cache/shards/*/clusters/*/apis/$list\" ... > global.json
+    apibinding plan -f local.json --global global.json
+
+Exit status:
+  0  nothing to do; of explain: it is bound
+  2  something to do; of explain: it is not bound
+  1  an error, wrong usage included";
+
+/// What kcp's APIBinding controller would do, and why a binding is not bound
+///
+/// It reads dumps of a kcp, or worlds written by hand, and never talks to a server.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what the controller would do next
+    ///
+    /// Each binding is planned on its own, on the input as it is, every effect taken to succeed. The
+    /// keys of bindings that are gone and left locks behind are planned too.
+    #[command(
+        after_help = EXAMPLES,
+        override_usage = "apibinding plan [OPTIONS] --filename <PATH>... [--global <PATH>...] [BINDING]..."
+    )]
+    Plan(PlanArgs),
+    /// Show why a binding is, or is not, bound
+    #[command(
+        after_help = EXAMPLES,
+        override_usage = "apibinding explain [OPTIONS] --filename <PATH>... [--global <PATH>...] <BINDING>"
+    )]
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub input: Input,
+
+    /// Play all bindings in the order of their keys on one world until it rests
+    ///
+    /// Answers are those of a kcp in which nothing fails. BINDING then says which ones to show: the
+    /// others are played all the same.
+    #[arg(long)]
+    pub settle: bool,
+
+    /// With --settle: whether CRDs that are created become established
+    #[arg(
+        long,
+        value_name = "BOOL",
+        requires = "settle",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub establish: bool,
+
+    /// Name the bindings that have nothing to do, too
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// How to print it
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: Format,
+
+    /// Which bindings: CLUSTER/NAME or CLUSTER|NAME, the cluster by id or path [default: all]
+    #[arg(value_name = "BINDING")]
+    pub bindings: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub input: Input,
+
+    /// How to print it
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: Format,
+
+    /// Which binding: CLUSTER/NAME or CLUSTER|NAME, the cluster by id or path
+    #[arg(value_name = "BINDING")]
+    pub bindings: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Input {
+    /// Files, folders, or - for standard input: JSON or YAML, documents one after the other, Lists
+    /// included
+    ///
+    /// Of a folder, its *.json, *.yaml and *.yml are read, without those that --global names. YAML
+    /// means what it means to kubectl: yes and on are booleans, 0755 is octal. The same object may be
+    /// given twice if it is the same to the letter.
+    #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+
+    /// The same, for what the cache server has: the global copies of exports, schemas and conversions
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub global: Vec<PathBuf>,
+
+    /// The present, as RFC 3339 [default: the system's clock]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub now: Option<Timestamp>,
+
+    /// How locks are kept: `single` is the one annotation of the kcp releases so far
+    ///
+    /// auto: single if some LogicalCluster has the annotation internal.apis.kcp.io/resource-bindings
+    /// and none of internal.apis.kcp.io/locks-*.
+    #[arg(long, value_name = "LAYOUT", default_value = "auto")]
+    pub layout: LayoutChoice,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+    Yaml,
+}
+
+/// How locks are kept, or that the input tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LayoutChoice {
+    Split,
+    Single,
+    Auto,
+}
+
+impl Input {
+    /// Takes out of the paths what is a BINDING.
+    ///
+    /// `-f` and `--global` take as many paths as there are, so that `--global cache-*.json` does what
+    /// it says; then nothing but its look sets a BINDING apart that stands behind them.
+    pub fn take_bindings(&mut self) -> Vec<String> {
+        let mut bindings = Vec::new();
+        for paths in [&mut self.files, &mut self.global] {
+            // The first is a path, since one was asked for.
+            let behind_first = 1.min(paths.len())..;
+            bindings.extend(paths.extract_if(behind_first, |path| is_binding(path)).map(text));
+        }
+        bindings
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.now.unwrap_or_else(|| {
+            // The controller keeps times in whole seconds; before 1970 there was no kcp.
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            i64::try_from(since.as_secs()).ok().and_then(|now| Timestamp::from_second(now).ok()).unwrap_or_default()
+        })
+    }
+}
+
+fn text(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn is_binding(path: &Path) -> bool {
+    let Some(text) = path.to_str().filter(|text| *text != STDIN) else { return false };
+    let is_manifest = [".json", ".yaml", ".yml"].iter().any(|ending| text.ends_with(ending));
+    let is_key = text.parse().is_ok_and(|key: BindingKey| !key.cluster.is_empty());
+    is_key && !is_manifest && !path.exists()
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "expected an RFC 3339 time, such as 2026-06-01T12:00:00Z".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_make_sense() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_binding_behind_paths_is_none() {
+        let parse = |line: &str| {
+            let Command::Plan(mut args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
+                panic!("{line}")
+            };
+            let found = args.input.take_bindings();
+            let paths = |paths: Vec<PathBuf>| paths.into_iter().map(text).collect::<Vec<_>>().join(" ");
+            (paths(args.input.files), paths(args.input.global), [args.bindings, found].concat().join(" "))
+        };
+        let told = |files: &str, global: &str, bindings: &str| (files.into(), global.into(), bindings.into());
+        assert_eq!(parse("apibinding plan -f a.json src root:org/b c|d"), told("a.json src", "", "root:org/b c|d"));
+        assert_eq!(parse("apibinding plan -f a.json -f - --global b c e/f"), told("a.json -", "b c", "e/f"));
+        assert_eq!(parse("apibinding plan a/b -f c d/e.json src/cli"), told("c d/e.json src/cli", "", "a/b"));
+        assert_eq!(parse("apibinding plan -f no/such"), told("no/such", "", ""));
+    }
+}

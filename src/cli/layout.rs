@@ -1,0 +1,78 @@
+//! Which layout of locks a dump has (SPEC 5).
+
+use apibinding::api::LogicalCluster;
+use apibinding::snapshot::{Layer, Layout};
+
+use super::failure::Failure;
+
+/// How many LogicalClusters an error names.
+const NAMED: usize = 3;
+
+/// What the LogicalClusters tell.
+///
+/// One that has an annotation of the split layout is of that, whatever else it has: the legacy
+/// annotation stays behind when a kcp moves to the split layout. One that has the legacy annotation
+/// only is of the single layout. One that has neither tells nothing.
+pub fn detect<'a>(clusters: impl IntoIterator<Item = &'a LogicalCluster>) -> Result<Layout, Failure> {
+    let (mut split, mut single) = (Vec::new(), Vec::new());
+    for cluster in clusters {
+        let annotations = cluster.metadata.annotations.as_ref();
+        let has = |layer: &Layer| annotations.is_some_and(|all| all.contains_key(layer.annotation()));
+        let name = || apibinding::api::cluster_of(&cluster.metadata).to_string();
+        if [Layer::Crds, Layer::Bindings, Layer::Pending].iter().any(has) {
+            split.push(name());
+        } else if has(&Layer::Legacy) {
+            single.push(name());
+        }
+    }
+    match (split.is_empty(), single.is_empty()) {
+        (_, true) => Ok(Layout::Split),
+        (true, false) => Ok(Layout::Single),
+        (false, false) => Err(Failure::Layout { split: told(&split), single: told(&single) }),
+    }
+}
+
+fn told(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match (names.len(), names.len().saturating_sub(NAMED)) {
+        (1, _) => format!("{shown} is"),
+        (_, 0) => format!("{shown} are"),
+        (_, more) => format!("{shown} and {more} more are"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(name: &str, layers: &[Layer]) -> LogicalCluster {
+        let locks = layers.iter().map(|layer| (layer.annotation().to_owned(), "{}".to_owned()));
+        let mut cluster = LogicalCluster::default();
+        cluster.metadata.annotations = Some(locks.chain([("kcp.io/cluster".to_owned(), name.to_owned())]).collect());
+        cluster
+    }
+
+    #[track_caller]
+    fn check(clusters: &[&[Layer]], expect: Option<Layout>) {
+        let clusters: Vec<_> = clusters.iter().map(|layers| cluster("c", layers)).collect();
+        assert_eq!(detect(&clusters).ok(), expect);
+    }
+
+    #[test]
+    fn the_annotations_tell() {
+        use Layer::*;
+        check(&[], Some(Layout::Split));
+        check(&[&[]], Some(Layout::Split));
+        check(&[&[], &[Legacy]], Some(Layout::Single));
+        check(&[&[Legacy, Bindings], &[Pending], &[]], Some(Layout::Split));
+        check(&[&[Legacy, Crds], &[Legacy]], None);
+    }
+
+    #[test]
+    fn a_contradiction_names_both_sides() {
+        let mut clusters: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| cluster(name, &[Layer::Legacy])).into();
+        clusters.push(cluster("f", &[Layer::Bindings]));
+        let error = detect(&clusters).unwrap_err().to_string();
+        assert!(error.contains("f is split, but a, b, c and 2 more are single"), "{error}");
+    }
+}

@@ -1,0 +1,121 @@
+//! The command line: arguments in, text or data out, and an exit status.
+
+mod args;
+mod entry;
+mod explain;
+mod failure;
+mod keys;
+mod layout;
+mod objects;
+mod plan;
+mod read;
+mod report;
+mod server;
+mod settle;
+mod world;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Command, Input};
+use failure::Failure;
+use world::World;
+
+/// What the exit status tells, if there is no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// 0: nothing to do; it is bound.
+    Fine,
+    /// 2: something to do; it is not bound.
+    Open,
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Nobody is left to be told if this fails.
+            let _ = usage.print();
+            return if usage.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
+    let mut out = Output::new(BufWriter::new(anstream::stdout().lock()));
+    let done = run(cli.command, &mut out).and_then(|verdict| Ok(out.flush().map(|()| verdict)?));
+    match done {
+        Ok(Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(Verdict::Open) => ExitCode::from(2),
+        Err(failure) => {
+            let style = clap::builder::Styles::styled();
+            let _ = writeln!(anstream::stderr(), "{0}error:{0:#} {failure}", style.get_error());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    match command {
+        Command::Plan(mut args) => {
+            args.bindings.extend(args.input.take_bindings());
+            plan::run(world(&args.input)?, &args, out)
+        }
+        Command::Explain(mut args) => {
+            args.bindings.extend(args.input.take_bindings());
+            explain::run(&world(&args.input)?, &args, out)
+        }
+    }
+}
+
+/// Reads the input, and tells on stderr what a person would want to know of it.
+fn world(input: &Input) -> Result<World, Failure> {
+    let mut stdin = Some(io::stdin().lock());
+    let local = read::read(&input.files, &input.global, &mut stdin)?;
+    let global = read::read(&input.global, &[], &mut stdin)?;
+    let world = World::new(local, global, input.layout, input.now())?;
+    for note in &world.notes {
+        let _ = writeln!(anstream::stderr(), "note: {note}");
+    }
+    Ok(world)
+}
+
+/// A writer whose reader may leave: after `| head` there is nothing left to do, and no error.
+struct Output<W> {
+    to: W,
+    is_closed: bool,
+}
+
+impl<W: Write> Output<W> {
+    fn new(to: W) -> Self {
+        Self { to, is_closed: false }
+    }
+
+    fn unless_closed<T>(&mut self, done: io::Result<T>, instead: T) -> io::Result<T> {
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(instead)
+            }
+            done => done,
+        }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
+        let done = self.to.write(bytes);
+        self.unless_closed(done, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        let done = self.to.flush();
+        self.unless_closed(done, ())
+    }
+}
