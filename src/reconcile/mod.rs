@@ -111,6 +111,39 @@ pub(crate) struct Planning<'p, T> {
 
 /// Plans one key (SPEC 3), or, where there is no such binding, the release of dead locks (SPEC 11).
 pub(crate) fn plan<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
+    let plan = plan_as_known(snapshot, key, notes, trace);
+    match creates_for_neighbours(snapshot, key, &plan.effects) {
+        Some(count) => plan_beyond(snapshot, key, notes, plan, count),
+        None => plan,
+    }
+}
+
+/// How many effects it takes to the first creation of a CRD that a neighbour lists: with it the
+/// CRD takes its names from others (D9: one without a uid of its own yet), this binding included.
+fn creates_for_neighbours(snapshot: &Snapshot, key: &BindingKey, effects: &[Effect]) -> Option<usize> {
+    let workspace = snapshot.world().cluster(&key.cluster)?;
+    let is_listed = |uid: &str| workspace.listing(uid).any(|name| *name != key.name);
+    let position = effects.iter().position(|effect| matches!(effect, Effect::CreateCrd(crd) if is_listed(&crd.name)));
+    position.map(|position| position + 1)
+}
+
+/// Plans again on what is known once the first `count` effects have succeeded.
+fn plan_beyond(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, mut plan: Plan, count: usize) -> Plan {
+    plan.effects.truncate(count);
+    let mut ahead = snapshot.clone();
+    for effect in &plan.effects {
+        if let Effect::CreateCrd(create) = effect {
+            ahead.expect_crd(&create.schema_cluster, &create.schema_name);
+        }
+    }
+    let mut beyond = self::plan(&ahead, key, notes, &mut Untraced);
+    // What was not looked ahead for, reads and locks, is planned again just so.
+    beyond.effects.retain(|effect| !plan.effects.contains(effect));
+    plan.effects.append(&mut beyond.effects);
+    Plan { effects: plan.effects, ..beyond }
+}
+
+fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
     let world = snapshot.world();
     let found = world.binding(key).cloned();
     let nobody = Binding::default();

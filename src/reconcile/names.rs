@@ -55,7 +55,8 @@ pub(crate) fn conflict<T: Trace>(
         let own = workspace.named(query).map(|(name, crd)| Rival { crd, cluster, name, binding: None });
         let bound =
             planning.world.bound_crds().into_iter().flat_map(|crds| bound_rivals(planning, workspace, crds, query));
-        for rival in own.chain(bound.filter(|rival| !lists(rival.name))) {
+        let bound = bound.filter(|rival| !lists(rival.name) && rival.crd.group == *schema.resource.group());
+        for rival in own.chain(bound) {
             let Some(detail) = clash(rival.crd.taken_names(is_bound), &schema.names) else { continue };
             if first.as_ref().is_none_or(|(first, _)| rival.order() < first.order()) {
                 first = Some((rival, detail));

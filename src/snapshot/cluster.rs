@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::facts::{Binding, Crd, Export, Home, Meta, Schema};
 use super::index::{OrdMap, Set, members, reindex};
+use super::locks::Lock;
 use super::names::{NameKey, NameQuery};
 use crate::api::{GroupResource, IdentityHash, Text};
 
@@ -174,6 +175,15 @@ impl Cluster {
     /// The keys of locks-bindings whose holder is not known, or known with another uid (SPEC 11).
     pub(crate) fn doubtful(&self) -> &im::OrdSet<GroupResource> {
         &self.doubtful
+    }
+
+    /// True if other locks are doubtful than were, or others hold the same resources.
+    pub(super) fn doubts_differ(&self, doubtful: &im::OrdSet<GroupResource>, home: Option<&Home>) -> bool {
+        fn lock<'a>(home: Option<&'a Home>, resource: &GroupResource) -> Option<&'a Lock> {
+            home?.bindings.get(resource)
+        }
+        let now = self.home.as_deref();
+        self.doubtful != *doubtful || doubtful.iter().any(|resource| lock(home, resource) != lock(now, resource))
     }
 
     pub(super) fn put_binding(&mut self, name: &Text, new: Option<&Arc<Binding>>) -> Option<Arc<Binding>> {

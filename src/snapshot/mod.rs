@@ -143,6 +143,15 @@ impl Snapshot {
         snapshot
     }
 
+    /// Takes a bound CRD for one that was just created of a schema: there, and not judged yet.
+    pub(crate) fn expect_crd(&mut self, cluster: &ClusterName, schema: &str) {
+        let Some(schema) = self.world.schema(cluster, schema).cloned() else { return };
+        let group = schema.resource.group().into();
+        let crd = Crd { group, names: schema.names.clone(), ..Crd::default() };
+        let fact = world::Fact::Crd(Some(Arc::new(crd)));
+        self.world_mut().put(&ClusterName::BOUND_CRDS.into(), &schema.meta.uid, fact);
+    }
+
     pub(crate) fn world(&self) -> &World {
         &self.world
     }

@@ -190,7 +190,7 @@ impl World {
     /// Puts or takes one object and brings every index up to date.
     pub(super) fn put(&mut self, name: &ClusterName, object: &Text, fact: Fact) -> Event {
         let cluster = Arc::make_mut(self.clusters.entry(name.clone()).or_default());
-        let doubtful = cluster.doubtful().clone();
+        let doubts = (cluster.doubtful().clone(), cluster.home().cloned());
         let fact = match fact {
             Fact::Binding(new) => {
                 let old = cluster.put_binding(object, new.as_ref());
@@ -234,7 +234,7 @@ impl World {
             Fact::Crd(new) => FactChange::Crd(cluster.put_crd(object, new.as_ref()), new),
             Fact::Home(new) => FactChange::Home(cluster.put_home(new.as_ref()), new),
         };
-        let doubt = *cluster.doubtful() != doubtful;
+        let doubt = cluster.doubts_differ(&doubts.0, doubts.1.as_deref());
         if cluster.is_empty() {
             self.clusters.remove(name);
         }
