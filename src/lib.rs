@@ -76,6 +76,7 @@
 //! None is on by default, and the core brings serde, k8s-openapi and persistent maps, no I/O.
 //!
 //! * `cli`: the program `apibinding`, which plans and explains dumps of a kcp.
+//! * `proptest`: generators of worlds for property tests, in `strategies`.
 //! * `latest`: k8s-openapi's newest Kubernetes version. k8s-openapi leaves that choice to the program:
 //!   turn this on, or a feature like `v1_34` of a k8s-openapi dependency of your own.
 //!
@@ -93,6 +94,8 @@ pub mod pass;
 pub mod queue;
 mod reconcile;
 pub mod snapshot;
+#[cfg(feature = "proptest")]
+pub mod strategies;
 pub mod wakeup;
 
 pub use reconcile::{FIELD_MANAGER, reconcile, release};
