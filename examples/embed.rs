@@ -4,10 +4,11 @@
 //!     cargo run --example embed
 
 #![allow(clippy::indexing_slicing)] // of JSON values: what is missing is null
+#![allow(clippy::disallowed_methods)] // a program has a clock, the library has none
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use apibinding::api::{BindingKey, Object, Phase};
 use apibinding::effect::{Effect, Outcome};
@@ -21,7 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut controller = Controller { snapshot: Snapshot::new(Layout::Split), queue: Queue::default() };
     let mut server = Server::default();
     controller.see(server.load(world())?);
-    while let Some(key) = controller.queue.take(Duration::ZERO) {
+    while let Some(key) = controller.queue.take(now()) {
+        controller.snapshot.set_unix_time(i64::try_from(now().as_secs())?);
         let mut pass = Pass::new(key.clone());
         let retry = loop {
             match pass.poll(&controller.snapshot) {
@@ -34,12 +36,18 @@ fn main() -> Result<(), Box<dyn Error>> {
                 _ => return Err("a step that this example does not know".into()),
             }
         };
-        controller.queue.finish(&key, retry.next(|_| Duration::ZERO), Duration::ZERO);
+        let next = retry.next(|time| Duration::from_secs(u64::try_from(time.as_second()).unwrap_or_default()));
+        controller.queue.finish(&key, next, now());
     }
     let key = "meadow|geese".parse()?;
     let binding = controller.snapshot.binding(&key).ok_or("the binding is gone")?;
     println!("{key} is {}", binding.status.phase);
     (binding.status.phase == Phase::Bound).then_some(()).ok_or_else(|| "and should be Bound".into())
+}
+
+/// The queue's clock: the time since 1970.
+fn now() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
 struct Controller {
@@ -48,7 +56,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// Takes in what was seen, and queues whom it concerns.
+    /// Takes in what was seen, by a watch or in an answer, and queues whom it concerns.
     fn see(&mut self, changes: impl IntoIterator<Item = Change>) {
         for change in changes {
             let applied = self.snapshot.apply(change);

@@ -1,4 +1,26 @@
 //! What is to be done, and what came of it: data, for others to carry out and to answer.
+//!
+//! # For executors
+//!
+//! | effect | request, below `/clusters/<cluster>` |
+//! | --- | --- |
+//! | [`CreateCrd`](Effect::CreateCrd) | `POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions` |
+//! | [`ReadApiBinding`](Effect::ReadApiBinding) | `GET /apis/apis.kcp.io/v1alpha2/apibindings/<name>`, without `resourceVersion` |
+//! | [`ReadCrd`](Effect::ReadCrd) | `GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/<name>`, the same |
+//! | [`PatchLogicalCluster`](Effect::PatchLogicalCluster) | `PATCH /apis/core.kcp.io/v1alpha1/logicalclusters/<name>` |
+//! | [`PatchApiBindingStatus`](Effect::PatchApiBindingStatus) | `PATCH /apis/apis.kcp.io/v1alpha2/apibindings/<name>/status` |
+//!
+//! A `PATCH` has the content type `application/apply-patch+yaml` and the parameters `fieldManager` and
+//! `force`; bodies are sent as they are. [`Requeue`](Effect::Requeue) is only in what
+//! [`reconcile`](crate::reconcile) gives; a pass ends in it and never asks for it.
+//!
+//! | answer | outcome |
+//! | --- | --- |
+//! | 200, 201 | [`Done`](Outcome::Done) with the object of the answer |
+//! | 409 `Conflict` to a `PATCH` | [`Conflict`](Outcome::Conflict) with the object read again; 404 for that: `None` |
+//! | the same, and that read fails | [`NoAnswer`](Outcome::NoAnswer) |
+//! | any other refusal with a `Status`, 409 `AlreadyExists` among them | [`Refused`](Outcome::Refused) |
+//! | a refusal without a `Status`, a time-out, a broken connection | [`NoAnswer`](Outcome::NoAnswer) |
 
 use std::fmt;
 use std::time::Duration;

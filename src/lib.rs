@@ -36,7 +36,7 @@
 //!     "status": {"phase": "Binding"}
 //! }"#)?;
 //! let mut snapshot = Snapshot::new(Layout::Split);
-//! snapshot.set_now("2026-06-01T12:00:00Z".parse()?);
+//! snapshot.set_unix_time(1_780_315_200);
 //! snapshot.apply(Change::put(binding.clone()));
 //!
 //! let mut pass = Pass::new(binding.key());
@@ -68,8 +68,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Around it stand [`wakeup`], which tells whom a change concerns, and [`queue`], the work queue.
-//! `examples/embed.rs` puts them all together. [`explain`] tells why a binding is not bound.
+//! That is one key, alone. A change that a pass makes concerns others as well, so whoever processes
+//! many keys passes what [`Snapshot::apply`](snapshot::Snapshot::apply) gives to [`wakeup::wakeup`], and
+//! its keys to the work [`queue`]; this goes for changes that `observe` gives just as for watch events,
+//! since when the watch tells the same later, it is no news any more. A start begins with the keys of
+//! [`wakeup::all`]. `examples/embed.rs` puts them all together. [`explain`] tells why a binding is not
+//! bound.
 //!
 //! # Features
 //!
@@ -83,7 +87,8 @@
 //!
 //! # Words
 //!
-//! "SPEC 4.8" in these documents is a place in the specification of the controller's behaviour, "D6" a
+//! "SPEC 4.8" in these documents is a section of the specification that this crate was written from. It
+//! is not part of the repository; the recorded cases in `tests/data` say the same in data. "D6" is a
 //! place where this crate deviates from the original on purpose: see `DEVIATIONS.md`.
 
 pub mod api;
@@ -101,4 +106,6 @@ pub mod snapshot;
 pub mod strategies;
 pub mod wakeup;
 
+/// Kubernetes' own types, of which some are in this crate's interface: times, statuses, metadata.
+pub use k8s_openapi;
 pub use reconcile::{FIELD_MANAGER, reconcile, release};

@@ -135,6 +135,9 @@ impl Pass {
 
     /// Takes in what came of the effect that was given last, and gives what that tells about the
     /// world, to be applied to the snapshot. Without such an effect nothing happens.
+    ///
+    /// Wake those whom these changes concern, as for any event: when a watch tells the same later, it
+    /// is no news any more, and wakes nobody.
     pub fn observe(&mut self, outcome: Outcome) -> Vec<Change> {
         match self.acting.take() {
             Some(Effect::CreateCrd(create)) => self.observe_creation(&create, outcome),
@@ -283,6 +286,8 @@ impl Failure {
 }
 
 /// Drives one pass to its end on a snapshot of the caller's, which takes in what is observed.
+///
+/// For one key alone, in tests and the like: whom else the changes concern is not told.
 pub fn settle(snapshot: &mut Snapshot, key: BindingKey, mut execute: impl FnMut(&Effect) -> Outcome) -> Retry {
     let mut pass = Pass::new(key);
     loop {

@@ -5,6 +5,10 @@
 //! [`k8s_openapi::Resource`] and [`k8s_openapi::Metadata`], so that `kube::Api<ApiBinding>`
 //! works for whoever uses kube.
 //!
+//! They are made to be read: fields of a spec that the controller does not use are not kept. So get,
+//! list and watch them, and send an effect's body as it is; but do not `create` or `replace` objects with
+//! them, which would drop those fields.
+//!
 //! Reading is tolerant: unknown fields are read past (those of a binding's status are carried
 //! through), `null` is the empty value, and an empty [`Text`] is an absent field.
 

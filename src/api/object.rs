@@ -65,7 +65,11 @@ pub enum ObjectError {
     #[error("expected a JSON object: {0}")]
     Syntax(String),
     /// An object of another kind, or of none.
-    #[error("`{api_version}` `{kind}` is none of the kinds that are read here (see SPEC 1)")]
+    #[error(
+        "apiVersion `{api_version}` and kind `{kind}` are none that are read here, which are APIBinding and APIExport \
+         (apis.kcp.io/v1alpha2), APIResourceSchema and APIConversion (apis.kcp.io/v1alpha1), LogicalCluster \
+         (core.kcp.io/v1alpha1) and CustomResourceDefinition (apiextensions.k8s.io/v1)"
+    )]
     Kind {
         /// The `apiVersion` found, empty if none.
         api_version: String,

@@ -2,7 +2,7 @@
 
 use super::{CrdFound, Explanation, ExportExplanation, ExportFound, HomeFound, LockFound, ResourceExplanation, State};
 use crate::api::{ClusterName, GroupResource, Text};
-use crate::snapshot::{Layer, Layout, Snapshot};
+use crate::snapshot::{Annotation, Layer, Layout, Snapshot};
 
 /// Events and cures, by what was found.
 struct Advice<'a> {
@@ -72,6 +72,13 @@ impl Advice<'_> {
             Some(HomeFound::Missing) => {
                 self.wait(format!("the LogicalCluster {cluster}|cluster, with a resourceVersion"));
             }
+            Some(HomeFound::Unreadable { annotation, .. }) if self.is_annotation_missing() => {
+                self.wait(format!("annotation {annotation} of LogicalCluster {cluster}|cluster to be there"));
+                self.cure(format!(
+                    "none is needed if this kcp keeps its locks in {annotation}: its LogicalCluster clean-up makes it; \
+                     if it keeps them split, ask with the split layout"
+                ));
+            }
             Some(HomeFound::Unreadable { annotation, .. }) => {
                 self.wait(format!("annotation {annotation} of LogicalCluster {cluster}|cluster to be readable"));
                 self.cure(match self.snapshot.layout() {
@@ -85,8 +92,13 @@ impl Advice<'_> {
                     ),
                 });
             }
-            Some(HomeFound::Readable) | None => {}
+            Some(HomeFound::Readable | HomeFound::WrittenAnew { .. }) | None => {}
         }
+    }
+
+    fn is_annotation_missing(&self) -> bool {
+        let home = self.snapshot.logical_cluster(&self.explanation.binding.cluster);
+        self.snapshot.layout() == Layout::Single && home.is_some_and(|home| home.legacy == Annotation::Missing)
     }
 
     fn resource(&mut self, found: &ResourceExplanation) {

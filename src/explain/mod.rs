@@ -195,7 +195,7 @@ fn effects(plan: &Plan) -> Vec<Effect> {
 /// tries, and it has tried before, what came of it then is the verdict.
 fn verdict(explanation: &Explanation, planned: &ApiBindingStatus) -> Verdict {
     if let Some(Phase::Other(phase)) = &explanation.phase {
-        let message = format!("phase {phase} is none that this controller knows");
+        let message = format!("phase {phase} is not one that this controller knows");
         return Verdict { state: State::Unknown, reason: Text::default(), message };
     }
     let wrong =
@@ -219,7 +219,7 @@ fn verdict(explanation: &Explanation, planned: &ApiBindingStatus) -> Verdict {
 impl Explanation {
     /// True if something stands in the way that the controller cannot do anything about.
     fn is_held(&self) -> bool {
-        !matches!(self.locks, Some(HomeFound::Readable))
+        !matches!(self.locks, Some(HomeFound::Readable | HomeFound::WrittenAnew { .. }))
             || self.resources.iter().any(|resource| {
                 resource.conflict.is_some()
                     || matches!(resource.lock, Some(LockFound::Held { .. }))

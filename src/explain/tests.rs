@@ -167,7 +167,10 @@ fn the_locks() {
     unreadable.check(State::Stuck, "locks-crds", "correct the annotation");
     let mut single = Scene::new();
     single.layout = Layout::Single;
-    single.check(State::Stuck, "resource-bindings", "remove the annotation");
+    single.check(State::Stuck, "resource-bindings of LogicalCluster meadow|cluster to be there", "none is needed");
+    let mut single = Scene::new().lock(Layer::Legacy, "[]");
+    single.layout = Layout::Single;
+    single.check(State::Stuck, "to be readable", "remove the annotation");
 
     let pond = json!({"metadata": metadata("meadow", "pond")});
     let held = lock(r#"{"geese.farm.example":{"n":"pond"}}"#).with(Kind::ApiBinding, pond);
@@ -182,6 +185,17 @@ fn the_locks() {
     };
     assert_eq!(found, Some(holder));
     held.check(State::Stuck, "APIBinding `pond` to give up geese.farm.example", "delete APIBinding `pond`");
+}
+
+#[test]
+fn locks_that_are_put_right() {
+    let unreadable = Scene::new().lock(Layer::Bindings, "[]").check(State::Progressing, "", "");
+    assert!(matches!(unreadable.locks, Some(HomeFound::WrittenAnew { .. })), "{unreadable}");
+    assert!(unreadable.to_string().contains("locks-bindings is written anew"));
+    let gone = Scene::new().lock(Layer::Bindings, r#"{"geese.farm.example":{"n":"pond"}}"#);
+    let gone = gone.check(State::Progressing, "", "");
+    let found = gone.resources.first().and_then(|resource| resource.lock.clone());
+    assert_eq!(found, Some(LockFound::Abandoned { binding: "pond".into() }));
 }
 
 #[test]

@@ -87,6 +87,10 @@ fn export(export: &super::ExportExplanation) -> Vec<Node> {
 fn locks(found: &HomeFound) -> Option<Node> {
     match found {
         HomeFound::Readable => None,
+        HomeFound::WrittenAnew { annotation, message } => {
+            let rest = Node::new(format!("it cannot be read: {message}"));
+            Some(Node::new(format!("… locks: {annotation} is written anew, from what is bound")).with([rest]))
+        }
         HomeFound::Missing => Some(Node::new("✗ locks: there is no LogicalCluster")),
         HomeFound::Unreadable { annotation, message } => {
             Some(Node::new(format!("✗ locks: {annotation}")).with([Node::new(message)]))
@@ -128,6 +132,9 @@ fn lock(found: &LockFound) -> Node {
     Node::new(match found {
         LockFound::Own => "✓ lock: held by this binding".into(),
         LockFound::Free => "✓ lock: free, to be taken".into(),
+        LockFound::Abandoned { binding } => {
+            format!("… lock: held by APIBinding `{binding}`, which seems not to exist: taken if the server knows none")
+        }
         LockFound::TakenOver { ended } => {
             format!("✓ lock: of a CRD that did not come, over since {ended}, to be taken over")
         }
@@ -178,10 +185,10 @@ fn verdict(explanation: &Explanation) -> Node {
     let verdict = &explanation.verdict;
     let state = match verdict.state {
         State::Bound => "✓ bound",
-        State::Outdated => "✗ bound, but not as the export now is",
+        State::Outdated => "✗ bound, but out of date with the export",
         State::Progressing => "… not bound yet",
         State::Stuck => "✗ not bound",
-        State::Absent => "✗",
+        State::Absent => "✗ not bound",
         State::Unknown => "✗ left alone",
     };
     let reason = if verdict.reason.is_empty() { String::new() } else { format!(" ({})", verdict.reason) };

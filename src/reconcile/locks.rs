@@ -64,7 +64,14 @@ pub(crate) fn take<T: Trace>(planning: &mut Planning<'_, T>, wanted: &[&GroupRes
         planning.trace.note(|| Finding::Home(HomeFound::Unreadable { annotation, message: message.clone() }));
         return Err(Verdict::error("NamingConflicts", message));
     }
-    planning.trace.note(|| Finding::Home(HomeFound::Readable));
+    planning.trace.note(|| {
+        Finding::Home(match home.bindings.why().filter(|_| planning.world.layout() == Layout::Split) {
+            Some(why) => {
+                HomeFound::WrittenAnew { annotation: Layer::Bindings.annotation().into(), message: why.clone() }
+            }
+            None => HomeFound::Readable,
+        })
+    });
     Ok(View::new(planning, workspace, home).take(wanted))
 }
 
@@ -273,7 +280,12 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
             self.planning.trace.note(|| Finding::Lock(resource.clone(), LockFound::TakenOver { ended }));
             return Ok(true);
         }
-        let found = if is_right { LockFound::Own } else { LockFound::Free };
+        let abandoned = self.own.get(resource).filter(|_| dead.contains(resource));
+        let found = match abandoned {
+            _ if is_right => LockFound::Own,
+            Some(lock) => LockFound::Abandoned { binding: lock.name.clone() },
+            None => LockFound::Free,
+        };
         self.planning.trace.note(|| Finding::Lock(resource.clone(), found));
         Ok(!is_right)
     }

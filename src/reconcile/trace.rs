@@ -64,6 +64,15 @@ pub enum ExportFound {
 pub enum HomeFound {
     /// They can be read.
     Readable,
+    /// This controller's own annotation is no map of locks: it is written anew, from what is bound
+    /// (D18).
+    #[serde(rename_all = "camelCase")]
+    WrittenAnew {
+        /// Which annotation.
+        annotation: Text,
+        /// Why it cannot be read.
+        message: Text,
+    },
     /// There is no LogicalCluster, or one without resourceVersion.
     Missing,
     /// A lock annotation is missing (single layout) or is no map of locks.
@@ -85,6 +94,12 @@ pub enum LockFound {
     Own,
     /// Nobody: the binding takes it.
     Free,
+    /// A binding that seems not to exist: the server is asked, and if it does not, the binding takes it.
+    #[serde(rename_all = "camelCase")]
+    Abandoned {
+        /// The name of that binding.
+        binding: Text,
+    },
     /// The binding takes it over a CRD lock that is over, if the server knows no such CRD.
     #[serde(rename_all = "camelCase")]
     TakenOver {

@@ -63,7 +63,7 @@ pub enum Change {
         kind: Kind,
         /// The objects.
         objects: Vec<Object>,
-        /// The version.
+        /// The version. Empty where the list tells none: then it counts as newer than all that is known.
         resource_version: Text,
     },
 }

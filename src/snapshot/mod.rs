@@ -71,7 +71,23 @@ impl Snapshot {
         self.world.now
     }
 
-    /// Sets the time. Its owner does so before it plans; nothing here looks at a clock.
+    /// Sets the time, in seconds since 1970; what is out of range counts as the nearest that is not.
+    ///
+    /// Its owner does so before it plans, since nothing here looks at a clock:
+    ///
+    /// ```
+    /// # use apibinding::snapshot::{Layout, Snapshot};
+    /// # let mut snapshot = Snapshot::new(Layout::Split);
+    /// let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed()?;
+    /// snapshot.set_unix_time(i64::try_from(since_1970.as_secs())?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_unix_time(&mut self, seconds: i64) {
+        let nearest = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        self.set_now(Timestamp::from_second(seconds).unwrap_or(nearest));
+    }
+
+    /// Sets the time. See [`Snapshot::set_unix_time`].
     pub fn set_now(&mut self, now: Timestamp) {
         if self.world.now != now {
             self.world_mut().now = now;
