@@ -4,7 +4,7 @@
 //!     cargo run --example embed
 
 #![allow(clippy::indexing_slicing)] // of JSON values: what is missing is null
-#![allow(clippy::disallowed_methods)] // a program has a clock, the library has none
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // a program has a clock, the library has none
 
 use std::collections::BTreeMap;
 use std::error::Error;

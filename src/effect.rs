@@ -51,10 +51,16 @@ pub enum Effect {
     Requeue(Retry),
 }
 
+impl Effect {
+    /// True if it asks the server and changes nothing.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::ReadApiBinding(_) | Self::ReadCrd(_))
+    }
+}
+
 /// The bound CRD to create.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct CreateCrd {
     /// Where: always `system:bound-crds`.
     pub cluster: ClusterName,
@@ -71,7 +77,6 @@ pub struct CreateCrd {
 /// The CRD to ask for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct ReadCrd {
     /// The workspace.
     pub cluster: ClusterName,
@@ -84,7 +89,6 @@ pub struct ReadCrd {
 /// A server-side apply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Patch {
     /// The logical cluster of the object.
     pub cluster: ClusterName,
@@ -165,7 +169,7 @@ impl Outcome {
     }
 
     /// The server's answer, if it was none of success.
-    pub(crate) fn status(&self) -> Option<&Status> {
+    pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Conflict { status, .. } | Self::Refused(status) => Some(status),
             Self::Done(_) | Self::NoAnswer(_) => None,
@@ -173,17 +177,17 @@ impl Outcome {
     }
 
     /// True if the server gave this reason.
-    pub(crate) fn has_reason(&self, reason: &str) -> bool {
+    pub fn has_reason(&self, reason: &str) -> bool {
         self.status().and_then(|status| status.reason.as_deref()) == Some(reason)
     }
 
     /// The server's words; empty if there are none.
-    pub(crate) fn message(&self) -> Text {
+    pub fn message(&self) -> Text {
         self.status().and_then(|status| status.message.as_deref()).unwrap_or_default().into()
     }
 
     /// How long the server asks to wait.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.status()?.details.as_ref()?.retry_after_seconds?;
         u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs)
     }

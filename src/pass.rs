@@ -7,7 +7,7 @@ use crate::api::{ApiBindingStatus, BindingKey, Kind, Text};
 use crate::effect::{CreateCrd, Effect, Outcome, Patch, Retry};
 use crate::reconcile::notes::{BindingRead, CrdRead, Creation, Notes};
 use crate::reconcile::trace::Untraced;
-use crate::reconcile::{Plan, plan};
+use crate::reconcile::{Plan, plan_as_known};
 use crate::snapshot::{Binding, Change, Origin, Snapshot};
 
 /// How often a write is tried before the pass gives up (SPEC 4, 10).
@@ -40,6 +40,8 @@ pub struct Pass {
     retry: Retry,
     is_over: bool,
     failure: Failure,
+    /// The same, of claims while the binding had no phase.
+    early_failure: Failure,
     /// Since the last commit that was tried.
     lock: LockAttempts,
     commit_conflicts: u32,
@@ -77,6 +79,7 @@ impl Pass {
             retry: Retry::Forget,
             is_over: false,
             failure: Failure::default(),
+            early_failure: Failure::default(),
             lock: LockAttempts::default(),
             commit_conflicts: 0,
             asked_on: Text::default(),
@@ -122,15 +125,16 @@ impl Pass {
             self.is_over = true;
             return Step::Done(self.end());
         };
-        if matches!(effect, Effect::ReadApiBinding(_) | Effect::ReadCrd(_)) {
+        if effect.is_read() {
             self.asked_on = self.home_version(snapshot);
         }
         self.acting = Some(effect.clone());
         Step::Act(effect)
     }
 
+    /// Only the first effect is carried out, so there is no need to look past what is known.
     fn plan(&self, snapshot: &Snapshot) -> Plan {
-        plan(snapshot, &self.key, &self.notes, &mut Untraced)
+        plan_as_known(snapshot, &self.key, &self.notes, &mut Untraced)
     }
 
     /// Takes in what came of the effect that was given last, and gives what that tells about the
@@ -163,10 +167,11 @@ impl Pass {
             there if there.has_reason("AlreadyExists") => Creation::There,
             invalid if invalid.has_reason("Invalid") => Creation::Invalid(causes(invalid)),
             failed => {
-                // In a pass over a binding without phase only claims create, and the key comes
-                // back at once anyway.
-                if self.retry != Retry::Now {
-                    self.failure.note(failed);
+                // Over a binding without phase only claims create, and the key comes back at once
+                // anyway: unless the binding has got a phase by the last plan, this is no failure.
+                match self.retry {
+                    Retry::Now => self.early_failure.note(failed),
+                    _ => self.failure.note(failed),
                 }
                 Creation::Failed
             }
@@ -271,8 +276,10 @@ impl Pass {
 
     /// SPEC 12: the first that applies.
     fn end(&self) -> Retry {
-        if self.failure.happened || self.notes.lacks_answers() || self.notes.ask_no_more {
-            return Retry::Backoff { at_least: self.failure.wait.max(self.read_wait) };
+        let early = Some(&self.early_failure).filter(|early| early.happened && self.retry != Retry::Now);
+        if self.failure.happened || early.is_some() || self.notes.lacks_answers() || self.notes.ask_no_more {
+            let wait = self.failure.wait.max(early.and_then(|early| early.wait));
+            return Retry::Backoff { at_least: wait.max(self.read_wait) };
         }
         self.retry
     }

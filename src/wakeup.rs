@@ -34,8 +34,15 @@ use crate::snapshot::{
 /// ```
 pub fn wakeup(snapshot: &Snapshot, applied: &Applied) -> Vec<BindingKey> {
     let mut woken = Woken { world: snapshot.world(), gone: BTreeSet::new(), keys: BTreeSet::new() };
+    let mut doubts = BTreeSet::new();
     for event in &applied.events {
         woken.event(event);
+        doubts.extend(event.doubt.then_some(&event.cluster));
+    }
+    // Whoever comes next asks the server about them; of a list each cluster is gone through once.
+    for cluster in doubts {
+        woken.all(cluster);
+        woken.ghosts(cluster);
     }
     let Woken { gone, mut keys, .. } = woken;
     keys.retain(|key| !gone.contains(key));
@@ -75,11 +82,6 @@ impl Woken<'_> {
             FactChange::Conversion => self.schema_that_exists(cluster, name),
             FactChange::Crd(before, after) => self.crd(cluster, name, before.as_deref(), after.as_deref()),
             FactChange::Home(before, after) => self.home(cluster, before.as_deref(), after.as_deref()),
-        }
-        if event.doubt {
-            // Whoever comes next asks the server about them.
-            self.all(cluster);
-            self.ghosts(cluster);
         }
     }
 

@@ -261,11 +261,11 @@ impl GroupResource {
     }
 }
 
-/// Reads a lock's key: what stands before the first dot is the resource.
+/// Reads a lock's key: what stands before the first dot is the resource. The text stays as it is.
 impl From<&str> for GroupResource {
     fn from(text: &str) -> Self {
-        let (resource, group) = text.split_once('.').unwrap_or((text, ""));
-        Self::new(group, resource)
+        let resource = text.find('.').unwrap_or(text.len());
+        Self { text: text.into(), resource: u32::try_from(resource).unwrap_or(u32::MAX) }
     }
 }
 
@@ -365,5 +365,6 @@ mod tests {
         assert_eq!(of("", "pods").crd_name(), "pods.core");
         assert_eq!(of("g.io", "foos").crd_name(), "foos.g.io");
         assert!(of("a", "z") < of("b", "a"), "by group first");
+        assert_eq!(GroupResource::from("foos.").as_str(), "foos.", "not renamed");
     }
 }

@@ -62,8 +62,15 @@ impl<'de> Deserialize<'de> for Extra {
 }
 
 /// A JSON text that is passed on as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Eq)]
 pub struct Json(Text);
+
+/// The order of fields and white space make no difference.
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || self.to_value() == other.to_value()
+    }
+}
 
 impl Json {
     /// The compact JSON of a value; `null` for a value that has none, which no type of this crate is.

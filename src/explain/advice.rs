@@ -1,7 +1,7 @@
 //! What a binding waits for, and what only a person can do about it.
 
 use super::{CrdFound, Explanation, ExportExplanation, ExportFound, HomeFound, LockFound, ResourceExplanation, State};
-use crate::api::{ClusterName, GroupResource, Text};
+use crate::api::{BindingKey, ClusterName, GroupResource, Text};
 use crate::snapshot::{Annotation, Layer, Layout, Snapshot};
 
 /// Events and cures, by what was found.
@@ -136,7 +136,15 @@ impl Advice<'_> {
     fn held(&mut self, resource: &GroupResource, lock: Option<&LockFound>) {
         let Some(LockFound::Held { binding, crd, layer, over, crd_exists }) = lock else { return };
         let home = format!("LogicalCluster {}|cluster", self.explanation.binding.cluster);
-        if !crd {
+        let holder = BindingKey::new(self.explanation.binding.cluster.clone(), binding.clone());
+        if !crd && self.snapshot.binding(&holder).is_none() {
+            let annotation = layer.unwrap_or(Layer::Legacy).annotation();
+            self.wait(format!("the entry `{resource}` in annotation {annotation} of {home} to go"));
+            self.cure(format!(
+                "none should be needed: there is no APIBinding `{binding}`, so the LogicalCluster clean-up removes its \
+                 entry; if it does not, remove the entry `{resource}` by hand"
+            ));
+        } else if !crd {
             self.wait(format!("APIBinding `{binding}` to give up {resource}"));
             self.cure(format!("delete APIBinding `{binding}`, or do without this one: both want {resource}"));
         } else if *crd_exists {

@@ -49,7 +49,7 @@ fn bind_resources<T: Trace>(
         if skipped.contains_key(&schema.resource) {
             continue;
         }
-        if let Some(conflict) = names::conflict(planning, draft.status(), schema) {
+        if let Some(conflict) = names::conflict(planning, draft, schema) {
             planning.trace.note(|| Finding::Conflict { resource: schema.resource.clone(), conflict: conflict.clone() });
             let message = format!("Unable to bind APIs: {}", conflict.message);
             return Err(Stop::Binding(Verdict::error("NamingConflicts", message)));
@@ -105,7 +105,7 @@ fn bound<T: Trace>(
     if exported.storage.crd.is_some() {
         let crd = planning.world.bound_crds().and_then(|crds| crds.crd(&schema.meta.uid));
         let stored = crd.into_iter().flat_map(|crd| crd.stored_versions.iter());
-        let before = draft.status().bound(&schema.resource).into_iter().flat_map(|bound| &bound.storage_versions);
+        let before = draft.bound(&schema.resource).into_iter().flat_map(|bound| &bound.storage_versions);
         storage_versions.extend(stored.chain(before).cloned());
         storage_versions.sort();
         storage_versions.dedup();

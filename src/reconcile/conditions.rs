@@ -1,10 +1,13 @@
 //! The status that a plan arrives at.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::api::{ApiBindingStatus, BoundResource, ClusterName, Condition, PermissionClaim, Phase, Text};
+use crate::api::{
+    ApiBindingStatus, BoundResource, ClusterName, Condition, GroupResource, PermissionClaim, Phase, Text,
+};
 use crate::snapshot::whole_seconds;
 
 /// How bad it is that a condition is False.
@@ -50,12 +53,52 @@ impl Verdict {
     }
 }
 
+/// Where the entries of a long list are: with a list gone through for each of its entries, a binding
+/// of a thousand resources would cost a million looks.
+struct Index {
+    positions: BTreeMap<GroupResource, usize>,
+    /// How many entries list a bound CRD.
+    uids: BTreeMap<Text, usize>,
+}
+
+impl Index {
+    /// Shorter lists are faster gone through.
+    const WORTH: usize = 16;
+
+    fn of(entries: &[BoundResource]) -> Option<Self> {
+        if entries.len() < Self::WORTH {
+            return None;
+        }
+        let mut index = Self { positions: BTreeMap::new(), uids: BTreeMap::new() };
+        for (position, entry) in entries.iter().enumerate() {
+            // Of several entries of one resource the first counts, as in a list gone through.
+            index.positions.entry(entry.group_resource()).or_insert(position);
+            *index.uids.entry(entry.schema.uid.clone()).or_default() += 1;
+        }
+        Some(index)
+    }
+
+    fn replace(&mut self, old: Option<&BoundResource>, new: &BoundResource, position: usize) {
+        if let Some(count) = old.and_then(|old| self.uids.get_mut(&old.schema.uid)) {
+            *count -= 1;
+            if *count == 0
+                && let Some(old) = old
+            {
+                self.uids.remove(&old.schema.uid);
+            }
+        }
+        self.positions.insert(new.group_resource(), position);
+        *self.uids.entry(new.schema.uid.clone()).or_default() += 1;
+    }
+}
+
 /// The status of a binding while it is planned. What stays as it is, is not copied.
 ///
 /// Verdicts are gathered and set once, at the end (D11).
 pub(crate) struct Draft<'a> {
     before: &'a ApiBindingStatus,
     status: Cow<'a, ApiBindingStatus>,
+    index: Option<Index>,
     export_valid: Option<Result<(), Verdict>>,
     up_to_date: Option<Result<(), Verdict>>,
     initial: Option<Result<(), Verdict>>,
@@ -63,11 +106,14 @@ pub(crate) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(before: &'a ApiBindingStatus) -> Self {
-        Self { before, status: Cow::Borrowed(before), export_valid: None, up_to_date: None, initial: None }
-    }
-
-    pub(crate) fn status(&self) -> &ApiBindingStatus {
-        &self.status
+        Self {
+            before,
+            status: Cow::Borrowed(before),
+            index: Index::of(&before.bound_resources),
+            export_valid: None,
+            up_to_date: None,
+            initial: None,
+        }
     }
 
     pub(crate) fn set_phase(&mut self, phase: Phase) {
@@ -91,15 +137,41 @@ impl<'a> Draft<'a> {
     /// Replaces the entry of that resource, or adds one at the end.
     pub(crate) fn set_bound(&mut self, bound: BoundResource) {
         let resource = bound.group_resource();
-        match self.status.bound_resources.iter().position(|entry| entry.is(&resource)) {
-            None => self.status.to_mut().bound_resources.push(bound),
-            Some(position) => {
-                if self.status.bound_resources.get(position) != Some(&bound)
-                    && let Some(entry) = self.status.to_mut().bound_resources.get_mut(position)
-                {
-                    *entry = bound;
-                }
-            }
+        let position = self.position(&resource);
+        let found = position.and_then(|position| self.status.bound_resources.get(position));
+        if found == Some(&bound) {
+            return;
+        }
+        if let Some(index) = &mut self.index {
+            index.replace(found, &bound, position.unwrap_or(self.status.bound_resources.len()));
+        }
+        let entries = &mut self.status.to_mut().bound_resources;
+        match position.and_then(|position| entries.get_mut(position)) {
+            Some(entry) => *entry = bound,
+            None => entries.push(bound),
+        }
+        if self.index.is_none() {
+            self.index = Index::of(&self.status.bound_resources);
+        }
+    }
+
+    /// The entry of a resource.
+    pub(crate) fn bound(&self, resource: &GroupResource) -> Option<&BoundResource> {
+        self.status.bound_resources.get(self.position(resource)?)
+    }
+
+    /// True if a bound CRD is listed.
+    pub(crate) fn lists(&self, uid: &str) -> bool {
+        match &self.index {
+            Some(index) => index.uids.contains_key(uid),
+            None => self.status.bound_resources.iter().any(|bound| bound.schema.uid == *uid),
+        }
+    }
+
+    fn position(&self, resource: &GroupResource) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.positions.get(resource).copied(),
+            None => self.status.bound_resources.iter().position(|entry| entry.is(resource)),
         }
     }
 

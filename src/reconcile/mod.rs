@@ -14,11 +14,12 @@ pub(crate) mod names;
 pub(crate) mod notes;
 pub(crate) mod trace;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::api::{ApiBinding, ApiBindingStatus, BindingKey, ClusterName, Phase};
+use crate::api::{ApiBinding, ApiBindingStatus, BindingKey, ClusterName, Phase, Text};
 use crate::effect::{CreateCrd, Effect, Retry};
 use crate::snapshot::world::World;
 use crate::snapshot::{Binding, Cluster, Origin, Schema, Snapshot};
@@ -106,44 +107,60 @@ pub(crate) struct Planning<'p, T> {
     pub(crate) notes: &'p Notes,
     pub(crate) trace: &'p mut T,
     effects: Vec<Effect>,
+    /// The CRDs among them: each is created once (D21).
+    created: BTreeSet<Text>,
     look_after: Option<Timestamp>,
 }
 
 /// Plans one key (SPEC 3), or, where there is no such binding, the release of dead locks (SPEC 11).
 pub(crate) fn plan<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
     let plan = plan_as_known(snapshot, key, notes, trace);
-    match creates_for_neighbours(snapshot, key, &plan.effects) {
-        Some(count) => plan_beyond(snapshot, key, notes, plan, count),
-        None => plan,
-    }
+    if creates_for_neighbours(snapshot, key, &plan) { plan_beyond(snapshot, key, notes, plan) } else { plan }
 }
 
-/// How many effects it takes to the first creation of a CRD that a neighbour lists: with it the
-/// CRD takes its names from others (D9: one without a uid of its own yet), this binding included.
-fn creates_for_neighbours(snapshot: &Snapshot, key: &BindingKey, effects: &[Effect]) -> Option<usize> {
-    let workspace = snapshot.world().cluster(&key.cluster)?;
-    let is_listed = |uid: &str| workspace.listing(uid).any(|name| *name != key.name);
-    let position = effects.iter().position(|effect| matches!(effect, Effect::CreateCrd(crd) if is_listed(&crd.name)));
-    position.map(|position| position + 1)
+/// True if a CRD is to be created that a neighbour lists: with that it takes its names from others,
+/// this binding included (D9 speaks of such a one, without a uid of its own yet).
+fn creates_for_neighbours(snapshot: &Snapshot, key: &BindingKey, plan: &Plan) -> bool {
+    let workspace = snapshot.world().cluster(&key.cluster);
+    let is_listed = |uid: &str| workspace.is_some_and(|known| known.listing(uid).any(|name| *name != key.name));
+    plan.creations().any(|create| is_listed(&create.name))
 }
 
-/// Plans again on what is known once the first `count` effects have succeeded.
-fn plan_beyond(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, mut plan: Plan, count: usize) -> Plan {
-    plan.effects.truncate(count);
-    let mut ahead = snapshot.clone();
-    for effect in &plan.effects {
-        if let Effect::CreateCrd(create) = effect {
-            ahead.expect_crd(&create.schema_cluster, &create.schema_name);
-        }
+/// Plans again on what is known once CRDs are created. The first of them whose names stop the
+/// binding is the last that is created; of a thousand it is found in ten plans.
+fn plan_beyond(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, mut plan: Plan) -> Plan {
+    let creations: Vec<CreateCrd> = plan.creations().cloned().collect();
+    let after = |count: usize| {
+        let mut ahead = snapshot.clone();
+        let created = creations.iter().take(count);
+        created.for_each(|create| ahead.expect_crd(&create.schema_cluster, &create.schema_name));
+        plan_as_known(&ahead, key, notes, &mut Untraced)
+    };
+    let goes_on = |count: usize| after(count).creations().count() == creations.len() - count;
+    let (mut goes, mut stops) = (0, creations.len());
+    while goes + 1 < stops {
+        let middle = goes.midpoint(stops);
+        if goes_on(middle) { goes = middle } else { stops = middle }
     }
-    let mut beyond = self::plan(&ahead, key, notes, &mut Untraced);
-    // What was not looked ahead for, reads and locks, is planned again just so.
-    beyond.effects.retain(|effect| !plan.effects.contains(effect));
+    let mut beyond = after(stops);
+    let last = creations.get(stops.saturating_sub(1)).map(|create| &create.name);
+    let is_last = |effect: &Effect| matches!(effect, Effect::CreateCrd(create) if Some(&create.name) == last);
+    let end = plan.effects.iter().position(is_last).map_or(0, |position| position + 1);
+    plan.effects.truncate(end);
+    // Reads and locks are planned again just so, before anything else.
+    let is_lock = |effect: &Effect| matches!(effect, Effect::PatchLogicalCluster(_));
+    let has_lock = plan.effects.iter().any(is_lock);
+    beyond.effects.retain(|effect| match effect {
+        Effect::PatchLogicalCluster(_) => !has_lock,
+        effect if effect.is_read() => !plan.effects.contains(effect),
+        _ => true,
+    });
     plan.effects.append(&mut beyond.effects);
     Plan { effects: plan.effects, ..beyond }
 }
 
-fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
+/// Plans on what is known, and takes what is created for CRDs without names.
+pub(crate) fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
     let world = snapshot.world();
     let found = world.binding(key).cloned();
     let nobody = Binding::default();
@@ -157,6 +174,7 @@ fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes,
         notes,
         trace,
         effects: Vec::new(),
+        created: BTreeSet::new(),
         look_after: None,
     };
     if !planning.exists {
@@ -189,6 +207,15 @@ fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes,
     Plan { binding: found, status, effects, retry }
 }
 
+impl Plan {
+    fn creations(&self) -> impl Iterator<Item = &CreateCrd> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::CreateCrd(create) => Some(create),
+            _ => None,
+        })
+    }
+}
+
 impl<T: Trace> Planning<'_, T> {
     /// Asks for a look when a lock is over, if it is earlier than what was asked for before (D19).
     fn look_after(&mut self, time: Option<Timestamp>) {
@@ -215,9 +242,7 @@ impl<T: Trace> Planning<'_, T> {
             Ok(body) => body,
             Err(why) => return CrdFound::CannotBeMade(why.clone()),
         };
-        let is_planned =
-            |effect: &Effect| matches!(effect, Effect::CreateCrd(create) if create.name == schema.meta.uid);
-        if !self.effects.iter().any(is_planned) {
+        if self.created.insert(schema.meta.uid.clone()) {
             self.effects.push(Effect::CreateCrd(CreateCrd {
                 cluster: ClusterName::BOUND_CRDS.into(),
                 name: schema.meta.uid.clone(),

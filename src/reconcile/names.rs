@@ -1,10 +1,13 @@
 //! Naming conflicts (SPEC 6).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
 use super::Planning;
+use super::conditions::Draft;
 use super::trace::Trace;
-use crate::api::{ApiBindingStatus, ClusterName, ResourceNames, Text};
+use crate::api::{ClusterName, ResourceNames, Text};
 use crate::snapshot::names::{Name, NameQuery};
 use crate::snapshot::{Cluster, Crd, Schema};
 
@@ -30,9 +33,9 @@ struct Rival<'a> {
     binding: Option<&'a Text>,
 }
 
-impl Rival<'_> {
+impl<'a> Rival<'a> {
     /// In which order rivals are asked (D9): by uid, one without uid last, then cluster and name.
-    fn order(&self) -> impl Ord + '_ {
+    fn order(&self) -> (bool, &'a Text, &'a str, &'a Text) {
         (self.crd.meta.uid.is_empty(), &self.crd.meta.uid, self.cluster, self.name)
     }
 }
@@ -40,29 +43,27 @@ impl Rival<'_> {
 /// The first conflict of a schema's names with what the workspace has, told as SPEC 6 does.
 ///
 /// Only those CRDs are looked at that have one of the names: other neighbours cost nothing.
-pub(crate) fn conflict<T: Trace>(
-    planning: &Planning<'_, T>,
-    status: &ApiBindingStatus,
-    schema: &Schema,
-) -> Option<Conflict> {
+pub(crate) fn conflict<T: Trace>(planning: &Planning<'_, T>, draft: &Draft<'_>, schema: &Schema) -> Option<Conflict> {
     let workspace = planning.workspace?;
-    let lists = |uid: &str| status.bound_resources.iter().any(|bound| bound.schema.uid == *uid);
-    let is_bound = lists(&schema.meta.uid);
+    let is_bound = draft.lists(&schema.meta.uid);
     let cluster = planning.key.cluster.as_str();
-    let mut first: Option<(Rival<'_>, String)> = None;
+    let mut rivals = BTreeMap::new();
     for name in Name::all(&schema.names) {
         let query = NameQuery::new(schema.resource.group(), name);
         let own = workspace.named(query).map(|(name, crd)| Rival { crd, cluster, name, binding: None });
+        let own = own.filter(|rival| cluster != ClusterName::BOUND_CRDS || !draft.lists(rival.name));
         let bound =
             planning.world.bound_crds().into_iter().flat_map(|crds| bound_rivals(planning, workspace, crds, query));
-        let bound = bound.filter(|rival| !lists(rival.name) && rival.crd.group == *schema.resource.group());
+        let bound = bound.filter(|rival| !draft.lists(rival.name) && rival.crd.group == *schema.resource.group());
         for rival in own.chain(bound) {
-            let Some(detail) = clash(rival.crd.taken_names(is_bound), &schema.names) else { continue };
-            if first.as_ref().is_none_or(|(first, _)| rival.order() < first.order()) {
-                first = Some((rival, detail));
-            }
+            rivals.entry(rival.order()).or_insert(rival);
         }
     }
+    let mut rivals = rivals.into_values();
+    let first = rivals.find_map(|rival| {
+        let detail = clash(rival.crd.taken_names(is_bound), &schema.names)?;
+        Some((rival, detail))
+    });
     first.map(|(rival, detail)| Conflict {
         message: format!("naming conflict with {}: {detail}", describe(workspace, &rival)),
         binding: rival.binding.cloned(),
@@ -91,10 +92,10 @@ fn bound_rivals<'a, T: Trace>(
 
 /// How the names that are taken forbid others; empty names never conflict (D4).
 fn clash(taken: &ResourceNames, names: &ResourceNames) -> Option<String> {
-    let is_taken = |name: &Text, by: &[&Text]| !name.is_empty() && by.contains(&name);
-    let mut resources = vec![&taken.plural, &taken.singular];
+    let is_taken = |name: &Text, by: &BTreeSet<&Text>| !name.is_empty() && by.contains(name);
+    let mut resources = BTreeSet::from([&taken.plural, &taken.singular]);
     resources.extend(&taken.short_names);
-    let kinds = [&taken.kind, &taken.list_kind];
+    let kinds = BTreeSet::from([&taken.kind, &taken.list_kind]);
     let forbidden = |field, name: &dyn std::fmt::Display| Some(format!("spec.names.{field}={name} is forbidden"));
     if is_taken(&names.plural, &resources) {
         return forbidden("plural", &names.plural);

@@ -4,6 +4,7 @@
 //! replaces anything newer, deletions included: a deletion is remembered until its stream has
 //! passed it.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::Snapshot;
 use super::cluster::Origin;
 use super::facts::{Binding, Crd, Export, Home, Meta, Schema};
 use super::index::HashMap;
-use super::version::older;
+use super::version::{compare, older};
 use super::world::{Event, Fact, World};
 use crate::api::{BindingKey, Kind, Object, Text};
 
@@ -148,7 +149,9 @@ impl Snapshot {
         match change {
             Change::Put { origin, object } => {
                 let origin = origin_of(object.kind(), origin);
-                events.extend(self.put(origin, &object));
+                if !self.was_deleted(origin, &object) {
+                    events.extend(self.put(origin, &object));
+                }
             }
             Change::Delete { origin, kind, key, resource_version } => {
                 events.extend(self.delete(origin_of(kind, origin), kind, key, resource_version));
@@ -165,6 +168,15 @@ impl Snapshot {
 
     fn stream(&mut self, origin: Origin, kind: Kind) -> &mut Stream {
         Arc::make_mut(&mut self.memory).streams.entry((origin, kind)).or_default()
+    }
+
+    /// True if the stream has passed the version of an object that is not known: what is told of it
+    /// comes so late that even its deletion is forgotten.
+    fn was_deleted(&self, origin: Origin, object: &Object) -> bool {
+        let (kind, version) = (object.kind(), Meta::from(object.metadata()).resource_version);
+        let seen = self.memory.streams.get(&(origin, kind)).map(|stream| &stream.seen);
+        let has_passed = seen.is_some_and(|seen| compare(&version, seen).is_some_and(Ordering::is_le));
+        has_passed && older("0", &version) && self.known(origin, kind, &object.key()).is_none()
     }
 
     fn put(&mut self, origin: Origin, object: &Object) -> Option<Event> {
@@ -197,6 +209,9 @@ impl Snapshot {
     }
 
     fn delete(&mut self, origin: Origin, kind: Kind, key: BindingKey, version: Text) -> Option<Event> {
+        if kind == Kind::LogicalCluster && key.name != HOME {
+            return None;
+        }
         let known = self.known(origin, kind, &key).map(|known| known.resource_version.clone());
         if known.as_ref().is_some_and(|known| older(&version, known)) {
             return None;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use k8s_openapi::jiff::civil::DateTime;
+use k8s_openapi::jiff::civil::{DateTime, datetime as date_time};
 use k8s_openapi::jiff::tz::Offset;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::ser::SerializeMap;
@@ -147,7 +147,8 @@ mod expiry {
             }
             _ => return None,
         };
-        Some(local.saturating_sub(SignedDuration::from_secs(east)))
+        // What an offset moves before the first year that can be written stays at its beginning.
+        Some(local.saturating_sub(SignedDuration::from_secs(east)).max(date_time(0, 1, 1, 0, 0, 0, 0)))
     }
 }
 
@@ -357,6 +358,22 @@ mod tests {
         ] {
             let why = Annotation::read(text).why().map(ToString::to_string).unwrap_or_default();
             assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_again() {
+        for text in [
+            r#"{"foos.x":{"c":true,"e":"0000-01-01T00:00:00+01:00"}}"#,
+            r#"{"foos.x":{"c":true,"e":"9999-12-31T23:59:59-01:00"}}"#,
+            r#"{"foos.":{"n":"a"},"foos-a":{"n":"b"},"":{"n":"c"},".":{"n":"d"}}"#,
+        ] {
+            let written = locks(text).to_text();
+            assert!(Annotation::read(&written).locks().is_some_and(Locks::is_canonical), "{text}: {written}");
+        }
+        let dots = locks(r#"{"foos.":{"n":"a"},"foos-a":{"n":"b"}}"#);
+        for (key, name) in [("foos.", "a"), ("foos-a", "b")] {
+            assert_eq!(dots.get(&key.into()).map(|lock| lock.name.as_str()), Some(name));
         }
     }
 

@@ -74,7 +74,17 @@ impl Model {
 
     pub fn apply(&mut self, change: &Change) {
         match change {
-            Change::Put { origin, object } => self.put(self.stream(*origin, object.kind()), object),
+            Change::Put { origin, object } => {
+                let stream = self.stream(*origin, object.kind());
+                let (key, version) = (object.key(), number(&version(object)));
+                let is_known = self.objects.get(&stream).is_some_and(|known| known.contains_key(&key));
+                let seen = self.seen.get(&stream).and_then(|seen| number(seen));
+                // So late that even its deletion is forgotten.
+                let is_past = version.zip(seen).is_some_and(|(version, seen)| 0 < version && version <= seen);
+                if is_known || !is_past {
+                    self.put(stream, object);
+                }
+            }
             Change::Delete { origin, kind, key, resource_version } => {
                 self.delete(self.stream(*origin, *kind), key, resource_version);
             }

@@ -52,3 +52,17 @@ fn a_wrong_constant_is_told_with_the_right_one() {
     let problem = expect("\"Duck\"").unwrap_err().to_string();
     assert!(problem.contains("\"Duck\"") && problem.contains("`Goose`"), "{problem}");
 }
+
+#[test]
+fn ordinary_numbers_are_carried_to_the_last_digit() {
+    let json = r#"{"a":0.22931038504253454,"b":0.1,"c":9007199254740993,"d":1e-7}"#;
+    let extra: Extra = serde_json::from_str(json).unwrap();
+    assert_eq!(serde_json::to_string(&extra).unwrap(), json);
+}
+
+#[test]
+fn bodies_are_equal_whatever_the_order_of_their_fields() {
+    let json = |text: &str| serde_json::from_str::<Json>(text).unwrap();
+    assert_eq!(json(r#"{"a": 1, "b": 2}"#), json(r#"{"b":2,"a":1}"#));
+    assert_ne!(json(r#"{"a": 1}"#), json(r#"{"a": 2}"#));
+}

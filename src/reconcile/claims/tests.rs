@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::effect::Outcome;
+use crate::api::Object;
+use crate::effect::{Effect, Outcome};
 use crate::fixtures::*;
 use crate::snapshot::Layout::Split;
 
@@ -142,4 +143,49 @@ fn a_crd_that_was_deleted_is_absent_whatever_a_late_event_says() {
     snapshot.apply(bound_crd("coop", json!({"metadata": {"resourceVersion": "11"}})).put());
     let played = play_with(snapshot, &objects, "mine", |_, _| None);
     assert_eq!(played.log[0], "create s-coop");
+}
+
+/// Between two attempts somebody else gave the binding its phase: then nothing comes back at once, and
+/// the failure would be forgotten for good.
+#[test]
+fn d22_a_failure_counts_when_the_binding_has_got_a_phase_by_the_last_plan() {
+    let claims = json!({"permissionClaims": [claim(json!({}))]});
+    let new = binding("mine", json!({"spec": claims, "status": null}));
+    let begun = binding("mine", json!({"spec": claims, "metadata": {"resourceVersion": "6"}}));
+    let objects = [&[new, export(&[], json!({})), home(json!({}))], &provider("coop")[..]].concat();
+    let played = play_with(world(Split, &objects), &objects, "mine", |line, before| match line {
+        "create s-coop" => Some(refused("Forbidden", json!({"details": {"retryAfterSeconds": 9}}))),
+        "commit" if before == 0 => Some(conflict(Some(&begun))),
+        _ => None,
+    });
+    assert_eq!(played.log, ["create s-coop", "commit", "commit", "backoff 9 s"]);
+}
+
+/// What a neighbour lists takes names as soon as it is there. Of many the plan finds the one that
+/// stops the binding without a plan for each.
+#[test]
+fn a_plan_foresees_the_names_of_many_creations_for_a_neighbour() {
+    let plurals: Vec<String> = (0..300).map(|n| format!("birds{n:03}")).collect();
+    let listed: Vec<&str> = plurals.iter().map(String::as_str).collect();
+    let claims: Vec<Value> =
+        listed.iter().map(|plural| claim(json!({"resource": plural, "identityHash": "id-pond"}))).collect();
+    let pond = export(&listed, json!({"metadata": {"name": "pond"}, "status": {"identityHash": "id-pond"}}));
+    let schemas = listed.iter().map(|plural| match *plural {
+        "birds200" => schema(plural, json!({"spec": {"names": {"singular": "hen"}}})),
+        plural => schema(plural, json!({})),
+    });
+    let mut objects: Vec<Seen> = farm(&["hens"]);
+    objects.extend([pond, home(json!({})), binding("other", has_bound(&listed))]);
+    objects.extend(schemas);
+    let mine = binding("mine", json!({"spec": {"permissionClaims": claims}}));
+    objects.push(mine.clone());
+    let Object::ApiBinding(binding) = mine.object() else { panic!("a binding") };
+    let (planned, effects) = crate::reconcile(&world(Split, &objects), &binding);
+    let why = planned.status.condition("BindingUpToDate").map(|condition| condition.reason.to_string());
+    assert_eq!(why.as_deref(), Some("NamingConflicts"));
+    assert_eq!(
+        effects.iter().filter(|effect| matches!(effect, Effect::CreateCrd(_))).count(),
+        300,
+        "claims do not stop"
+    );
 }

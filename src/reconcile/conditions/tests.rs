@@ -155,3 +155,30 @@ fn completing_is_three_things() {
     let lines: Vec<String> = after.conditions.iter().map(show).collect();
     assert_eq!(lines, ["BindingUpToDate True", "InitialBindingCompleted True"]);
 }
+
+/// A long list is found by an index, a short one gone through: both tell the same.
+#[test]
+fn entries_of_long_and_short_lists_are_found_alike() {
+    let entry = |resource: usize, uid: &str| {
+        let schema = json!({"name": "s", "UID": uid, "identityHash": "h"});
+        serde_json::from_value::<BoundResource>(
+            json!({"group": "farm.test", "resource": format!("r{resource}"), "schema": schema}),
+        )
+        .unwrap()
+    };
+    for len in [3, 15, 16, 40] {
+        let mut before = ApiBindingStatus::default();
+        before.bound_resources = (0..len).map(|at| entry(at, if at < 2 { "twice" } else { "once" })).collect();
+        let mut draft = Draft::new(&before);
+        draft.set_bound(entry(0, "new"));
+        assert!(draft.lists("twice") && draft.lists("new"), "{len}");
+        draft.set_bound(entry(1, "new"));
+        assert!(!draft.lists("twice"), "{len}: nobody lists it any more");
+        draft.set_bound(entry(len, "last"));
+        assert_eq!(draft.bound(&entry(len, "").group_resource()), Some(&entry(len, "last")), "{len}");
+        assert_eq!(draft.bound(&entry(len + 1, "").group_resource()), None, "{len}");
+        let status = draft.finish().unwrap();
+        assert_eq!(status.bound_resources.len(), len + 1, "{len}: replaced where they stood");
+        assert_eq!(status.bound_resources[1], entry(1, "new"), "{len}");
+    }
+}

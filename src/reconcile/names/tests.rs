@@ -184,3 +184,16 @@ fn d14_a_bound_crd_that_was_just_created_takes_the_names_it_asks_for() {
     let expect = "APIBinding \"other\" bound to APIExport root:farm:farm: spec.names.plural=hens is forbidden";
     check(&[other, crd], expect);
 }
+
+/// There the bound CRDs are the cluster's own ones as well.
+#[test]
+fn d9_a_binding_in_the_cluster_of_the_bound_crds_is_no_rival_of_its_own() {
+    let there = json!({"metadata": {"annotations": {"kcp.io/cluster": "system:bound-crds", "kcp.io/path": null}}});
+    let mut objects = farm(&["hens"]);
+    objects.extend([binding("mine", has_bound(&["hens"])).but(there.clone()), home(json!({})).but(there)]);
+    let snapshot = world(Split, &objects);
+    let key = crate::api::BindingKey::new("system:bound-crds", "mine");
+    let explanation = crate::explain::explain(&snapshot, &key);
+    assert!(explanation.resources.iter().all(|resource| resource.conflict.is_none()), "{explanation}");
+    assert_eq!(explanation.resources.len(), 1, "{explanation}");
+}

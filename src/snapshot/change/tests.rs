@@ -95,8 +95,10 @@ fn an_object_that_was_deleted_does_not_come_back_by_a_late_event() {
 fn a_deletion_is_remembered_until_its_stream_has_passed_it() {
     let events = |passed: Change| [hens("10").put(), gone("12"), passed, hens("11").put()];
     check(events(bookmark("11")), None);
-    check(events(bookmark("13")), Some("11"));
-    check(events(list("13", &[])), Some("11"));
+    // Then what is told of an unknown object at such a version is as late as can be.
+    check(events(bookmark("13")), None);
+    check(events(list("13", &[])), None);
+    check([hens("10").put(), gone("12"), bookmark("13"), hens("14").put()], Some("14"));
     let other_kind = Change::Bookmark { origin: Origin::Local, kind: Kind::ApiBinding, resource_version: "13".into() };
     check(events(other_kind), None);
     let other_stream =
@@ -241,4 +243,16 @@ fn changes_survive_being_written_and_read_and_are_made_of_objects() {
     assert_eq!(Change::put_global(hens("1").object()), hens("1").global().put());
     assert_eq!(Change::delete(&hens("1").object()), gone("1"));
     assert_eq!(Meta::from(hens("1").object().metadata()).resource_version, "1");
+}
+
+#[test]
+fn only_the_object_called_cluster_is_the_logical_cluster() {
+    let mut snapshot = Snapshot::new(Layout::Split);
+    let home = home(json!({})).put();
+    snapshot.apply(home);
+    let key = BindingKey::new("meadow", "other");
+    let other =
+        Change::Delete { origin: Origin::Local, kind: Kind::LogicalCluster, key, resource_version: "99".into() };
+    assert!(snapshot.apply(other).is_empty());
+    assert!(snapshot.logical_cluster(&"meadow".into()).is_some());
 }
