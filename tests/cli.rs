@@ -6,6 +6,8 @@
 
 #[path = "cli/dump.rs"]
 mod dump;
+#[path = "cli/notes.rs"]
+mod notes;
 #[path = "cli/run.rs"]
 mod run;
 #[path = "cli/scale.rs"]
@@ -157,7 +159,11 @@ fn an_object_may_be_given_twice_only_if_it_is_the_same() {
     let plan = run(["plan", "-f", WORLD, &other]);
     assert_eq!(plan.code, 1);
     let places = format!("{WORLD}, document 9, and {other}, document 1");
-    assert!(plan.err.starts_with("error: APIBinding meadow|dairy is given twice, and not the same: "), "{}", plan.err);
+    assert!(
+        plan.err.starts_with("error: APIBinding meadow|dairy is given twice, with different content: "),
+        "{}",
+        plan.err
+    );
     assert!(plan.err.contains(&places), "{}", plan.err);
 }
 
@@ -303,10 +309,12 @@ fn what_is_left_out_or_missing_is_told() {
     let homeless = world().replace("kind: LogicalCluster", "kind: ConfigMap");
     let plan = run_with_input(["plan", "-f", "-", "meadow/dairy"], &homeless);
     assert!(
-        plan.err.contains("note: no LogicalCluster is given for 1 logical clusters with bindings (meadow)"),
+        plan.err.contains("note: no LogicalCluster is given for 1 logical cluster with bindings (meadow)"),
         "{}",
         plan.err
     );
+    let one = "note: 1 object is of a kind that this controller does not read, and is left out: ConfigMap 1\n";
+    assert!(plan.err.starts_with(one), "{}", plan.err);
     assert!(plan.out.contains("LogicalClusterNotFound") && !plan.out.contains("create"), "{}", plan.out);
 
     let plan: Run = run(["plan", "-f", WORLD, "--global", WORLD]);

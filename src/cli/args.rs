@@ -130,14 +130,15 @@ pub struct Input {
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub global: Vec<PathBuf>,
 
-    /// The present, as RFC 3339 [default: the system's clock]
+    /// The current time (RFC 3339) [default: the system's clock]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub now: Option<Timestamp>,
 
     /// How locks are kept: `single` is the one annotation of the kcp releases so far
     ///
     /// auto: single if some LogicalCluster has the annotation internal.apis.kcp.io/resource-bindings
-    /// and none of internal.apis.kcp.io/locks-*.
+    /// and none of internal.apis.kcp.io/locks-*; else split, also if there are no such annotations at
+    /// all. LogicalClusters of both layouts in one input are an error.
     #[arg(long, value_name = "LAYOUT", default_value = "auto")]
     pub layout: LayoutChoice,
 }

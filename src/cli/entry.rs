@@ -6,6 +6,7 @@ use apibinding::api::{ApiBindingStatus, BindingKey, Phase};
 use apibinding::effect::{Effect, Retry};
 use serde::Serialize;
 
+use super::notes::counted;
 use super::report;
 use super::world::World;
 
@@ -72,5 +73,5 @@ impl Entry {
 
 /// `1 binding`, `2 bindings`.
 pub fn bindings(count: usize) -> String {
-    format!("{count} binding{}", if count == 1 { "" } else { "s" })
+    counted(count, "binding", "bindings")
 }

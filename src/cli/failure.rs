@@ -15,7 +15,7 @@ pub enum Failure {
     Input(#[from] ReadError),
     /// An object twice, and not the same.
     #[error(
-        "{kind} {key} is given twice, and not the same: {first}, and {second}: take one of them out (copies from a \
+        "{kind} {key} is given twice, with different content: {first}, and {second}: take one of them out (copies from a \
          cache server are given with --global)"
     )]
     Twice {

@@ -12,8 +12,8 @@ const NAMED: usize = 3;
 ///
 /// One that has an annotation of the split layout is of that, whatever else it has: the legacy
 /// annotation stays behind when a kcp moves to the split layout. One that has the legacy annotation
-/// only is of the single layout. One that has neither tells nothing.
-pub fn detect<'a>(clusters: impl IntoIterator<Item = &'a LogicalCluster>) -> Result<Layout, Failure> {
+/// only is of the single layout. One that has neither tells nothing; nor do they all, if none tells.
+pub fn detect<'a>(clusters: impl IntoIterator<Item = &'a LogicalCluster>) -> Result<Option<Layout>, Failure> {
     let (mut split, mut single) = (Vec::new(), Vec::new());
     for cluster in clusters {
         let annotations = cluster.metadata.annotations.as_ref();
@@ -26,8 +26,9 @@ pub fn detect<'a>(clusters: impl IntoIterator<Item = &'a LogicalCluster>) -> Res
         }
     }
     match (split.is_empty(), single.is_empty()) {
-        (_, true) => Ok(Layout::Split),
-        (true, false) => Ok(Layout::Single),
+        (true, true) => Ok(None),
+        (false, true) => Ok(Some(Layout::Split)),
+        (true, false) => Ok(Some(Layout::Single)),
         (false, false) => Err(Failure::Layout { split: told(&split), single: told(&single) }),
     }
 }
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(clusters: &[&[Layer]], expect: Option<Layout>) {
+    fn check(clusters: &[&[Layer]], expect: Option<Option<Layout>>) {
         let clusters: Vec<_> = clusters.iter().map(|layers| cluster("c", layers)).collect();
         assert_eq!(detect(&clusters).ok(), expect);
     }
@@ -61,10 +62,10 @@ mod tests {
     #[test]
     fn the_annotations_tell() {
         use Layer::*;
-        check(&[], Some(Layout::Split));
-        check(&[&[]], Some(Layout::Split));
-        check(&[&[], &[Legacy]], Some(Layout::Single));
-        check(&[&[Legacy, Bindings], &[Pending], &[]], Some(Layout::Split));
+        check(&[], Some(None));
+        check(&[&[]], Some(None));
+        check(&[&[], &[Legacy]], Some(Some(Layout::Single)));
+        check(&[&[Legacy, Bindings], &[Pending], &[]], Some(Some(Layout::Split)));
         check(&[&[Legacy, Crds], &[Legacy]], None);
     }
 

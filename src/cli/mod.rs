@@ -6,12 +6,14 @@ mod explain;
 mod failure;
 mod keys;
 mod layout;
+mod notes;
 mod objects;
 mod plan;
 mod read;
 mod report;
 mod server;
 mod settle;
+mod unknown;
 mod world;
 
 use std::io::{self, BufWriter, Write};

@@ -58,7 +58,7 @@ fn tell(world: &World, entries: &[Entry], verbose: bool, out: &mut dyn Write) ->
     for entry in entries.iter().filter(|entry| !entry.is_quiet()) {
         entry.header(out, world, "")?;
         for effect in &entry.effects {
-            report::effect(out, world, effect)?;
+            report::effect(out, world, &entry.binding, effect)?;
             if matches!(effect, Effect::PatchApiBindingStatus(_)) {
                 entry.status_change(out)?;
             }

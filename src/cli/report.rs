@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use apibinding::api::{ApiBindingStatus, BindingKey, Phase, Text};
+use apibinding::api::{ApiBindingStatus, BindingKey, Condition, Phase, Text};
 use apibinding::effect::{Effect, Patch};
 use apibinding::snapshot::{Annotation, Layer, Lock};
 use serde::{Deserialize, Serialize};
@@ -35,12 +35,31 @@ pub fn phases(before: &Phase, after: &Phase) -> String {
 }
 
 /// One effect, before it is carried out.
-pub fn effect(out: &mut dyn Write, world: &World, effect: &Effect) -> io::Result<()> {
+pub fn effect(out: &mut dyn Write, world: &World, key: &BindingKey, effect: &Effect) -> io::Result<()> {
     writeln!(out, "  {effect}")?;
+    if let Some(refusal) = refusal(world, key, effect) {
+        refused_before(out, "    ", &refusal)?;
+    }
     if let Effect::PatchLogicalCluster(patch) = effect {
         locks(out, world, patch)?;
     }
     Ok(())
+}
+
+/// What the binding's status reports of an earlier try of this effect, if the server refused it for what
+/// it is. A plan takes it to succeed; only the report knows better.
+pub fn refusal(world: &World, key: &BindingKey, effect: &Effect) -> Option<String> {
+    let Effect::CreateCrd(create) = effect else { return None };
+    let reported = world.binding(key)?.status.condition(Condition::BINDING_UP_TO_DATE)?;
+    // Of another schema it says nothing about this one.
+    let which = format!("APIResourceSchema {}|{} is invalid", create.schema_cluster, create.schema_name);
+    let is_it = reported.reason == "APIResourceSchemaInvalid" && reported.message.starts_with(&which);
+    is_it.then(|| reported.message.replace('\n', " "))
+}
+
+/// The line that says so.
+pub fn refused_before(out: &mut dyn Write, indent: &str, message: &str) -> io::Result<()> {
+    writeln!(out, "{indent}{REMOVED}was refused before: {message}{REMOVED:#}")
 }
 
 /// Which entries an apply of locks adds, removes and changes.

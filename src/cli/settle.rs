@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::args::{Format, PlanArgs};
 use super::entry::{Entry, bindings};
 use super::failure::Failure;
+use super::notes::counted;
 use super::world::World;
 use super::{Verdict, report, server};
 
@@ -44,6 +45,8 @@ struct Record {
     /// The binding that is being told of.
     last: Option<BindingKey>,
     count: usize,
+    /// What the server refused before, and was taken to succeed.
+    refused: BTreeMap<BindingKey, String>,
 }
 
 pub fn run(
@@ -64,6 +67,9 @@ pub fn run(
             return Ok(());
         }
         record.count += 1;
+        if let Some(refusal) = report::refusal(world, key, effect) {
+            record.refused.insert(key.clone(), refusal);
+        }
         if !is_text {
             // Locks of a large workspace are long: they are kept for data only.
             record.steps.push(Done { binding: key.clone(), effect: effect.to_string() });
@@ -73,7 +79,7 @@ pub fn run(
         if record.last.replace(key.clone()).as_ref() != Some(key) {
             report::header(out, world, key, "")?;
         }
-        Ok(report::effect(out, world, effect)?)
+        Ok(report::effect(out, world, key, effect)?)
     })?;
 
     let entries: Vec<Entry> = (shown.iter().zip(before))
@@ -84,20 +90,23 @@ pub fn run(
         })
         .collect();
     match args.output {
-        Format::Text => tell(&world, &entries, &rest, record.count, out)?,
+        Format::Text => tell(&world, &entries, &rest, &record, out)?,
         format => report::data(out, format, &Data { bindings: &entries, steps: &record.steps, passes: rest.passes })?,
     }
     Ok(if record.count == 0 { Verdict::Fine } else { Verdict::Open })
 }
 
-fn tell(world: &World, entries: &[Entry], rest: &Rest, count: usize, out: &mut dyn Write) -> Result<(), Failure> {
-    if count > 0 {
+fn tell(world: &World, entries: &[Entry], rest: &Rest, record: &Record, out: &mut dyn Write) -> Result<(), Failure> {
+    if record.count > 0 {
         writeln!(out)?;
     }
     for entry in entries {
         let is_changed = entry.status.as_ref().is_some_and(|status| status.before != status.after);
         if is_changed || entry.retry != Retry::Forget {
             entry.header(out, world, "")?;
+            if let Some(refusal) = record.refused.get(&entry.binding) {
+                report::refused_before(out, "  ", refusal)?;
+            }
             entry.status_change(out)?;
             entry.look_again(out)?;
             writeln!(out)?;
@@ -106,8 +115,9 @@ fn tell(world: &World, entries: &[Entry], rest: &Rest, count: usize, out: &mut d
     let phases = || entries.iter().filter_map(|entry| entry.phase.as_ref());
     writeln!(
         out,
-        "at rest after {} passes and {count} effects: {} of {} bound, {} before",
-        rest.passes,
+        "at rest after {} and {}: {} of {} bound, {} before",
+        counted(rest.passes, "pass", "passes"),
+        counted(record.count, "effect", "effects"),
         phases().filter(|phase| phase.after == Phase::Bound).count(),
         bindings(phases().count()),
         phases().filter(|phase| phase.before == Phase::Bound).count(),

@@ -1,6 +1,6 @@
 //! The input as one world: a snapshot to plan on, and the objects behind it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use apibinding::api::{ApiBinding, BindingKey, ClusterName, ClusterPath, Kind, Object, cluster_of, path_of};
 use apibinding::snapshot::{Change, Layout, Origin, Snapshot};
@@ -9,14 +9,16 @@ use k8s_openapi::jiff::Timestamp;
 use super::args::LayoutChoice;
 use super::failure::Failure;
 use super::layout;
+use super::notes::{self, Few, skipped};
 use super::objects::{Objects, name_uid};
 use super::read::{Found, Source};
 
 /// The name of every LogicalCluster.
 const HOME: &str = "cluster";
 
-/// How many names a note lists.
-const NAMED: usize = 5;
+/// A guess that is wrong for every kcp there is must not go without a word.
+const UNTOLD_LAYOUT: &str = "no LogicalCluster has an annotation of locks to tell their layout, so it is taken to be \
+                             split: for a kcp release so far, say --layout single";
 
 /// The input as one world.
 pub struct World {
@@ -36,12 +38,16 @@ impl World {
     pub fn new(local: Found, global: Found, layout: LayoutChoice, now: Timestamp) -> Result<Self, Failure> {
         let mut notes = Vec::new();
         let others = [&local.others, &global.others].into_iter().flatten().map(|(kind, count)| (kind.clone(), *count));
-        notes.extend(skipped(others, "are of kinds that this controller does not read"));
+        notes.extend(skipped(others, "that this controller does not read"));
+        notes.extend([&local, &global].into_iter().flat_map(Found::missing_pages));
+        let mut unknown = local.unknown;
+        unknown.append(global.unknown);
+        notes.extend(unknown.told("unknown fields"));
 
         let (global_copies, local_only): (Vec<_>, Vec<_>) =
             global.objects.into_iter().partition(|(_, object)| has_global_copies(object.kind()));
         let local_only = local_only.iter().map(|(_, object)| (object.kind().to_string(), 1));
-        notes.extend(skipped(local_only, "are of kinds that this controller does not read from the cache server"));
+        notes.extend(skipped(local_only, "that this controller does not read from the cache server"));
 
         let mut objects = Objects::default();
         let mut sorted = BTreeMap::new();
@@ -51,13 +57,22 @@ impl World {
             objects.note_version(&object);
             add(&mut sorted, origin, at, object)?;
         }
-        for (_, object) in sorted.values_mut() {
+        let mut nowhere = Few::default();
+        for (at, object) in sorted.values_mut() {
+            if cluster_of(object.metadata()).is_empty() {
+                let what = || format!("{} {} ({at})", object.kind(), object.key().name);
+                nowhere.push(|| format!("{} has no annotation kcp.io/cluster: it is in no logical cluster", what()));
+            }
             name_uid(object);
             if object.metadata().resource_version.as_deref().unwrap_or_default().is_empty() {
                 objects.renew_version(object);
             }
         }
 
+        notes.extend(nowhere.told("objects without annotation kcp.io/cluster"));
+        notes.extend(notes::missing(|wanted| sorted.keys().any(|(_, kind, _)| *kind == wanted)));
+
+        let has_clusters = sorted.keys().any(|(_, kind, _)| *kind == Kind::LogicalCluster);
         let clusters = sorted.values().filter_map(|(_, object)| match object {
             Object::LogicalCluster(cluster) => Some(cluster),
             _ => None,
@@ -65,7 +80,11 @@ impl World {
         let layout = match layout {
             LayoutChoice::Split => Layout::Split,
             LayoutChoice::Single => Layout::Single,
-            LayoutChoice::Auto => layout::detect(clusters)?,
+            LayoutChoice::Auto => layout::detect(clusters)?.unwrap_or_else(|| {
+                // Without LogicalClusters nothing is locked, and another note says so.
+                notes.extend(has_clusters.then(|| UNTOLD_LAYOUT.to_owned()));
+                Layout::Split
+            }),
         };
         let mut snapshot = Snapshot::new(layout);
         snapshot.set_now(now);
@@ -80,7 +99,7 @@ impl World {
                 objects.put(object);
             }
         }
-        notes.extend(homeless(&snapshot));
+        notes.extend(notes::homeless(&snapshot));
         Ok(Self { snapshot, objects, paths, notes })
     }
 
@@ -124,30 +143,4 @@ fn check_name(at: &Source, object: &Object) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     Err(Failure::Name { kind, key, at: at.clone().into(), problem })
-}
-
-fn skipped(kinds: impl Iterator<Item = (String, usize)>, why: &str) -> Option<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for (kind, count) in kinds {
-        *counts.entry(kind).or_default() += count;
-    }
-    let total: usize = counts.values().sum();
-    let counts = counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect::<Vec<_>>().join(", ");
-    (total > 0).then(|| format!("{total} objects {why}, and are left out: {counts}"))
-}
-
-/// The most likely gap in a dump, which looks like a fault of the bindings.
-fn homeless(snapshot: &Snapshot) -> Option<String> {
-    let clusters: BTreeSet<ClusterName> = snapshot.bindings().into_iter().map(|key| key.cluster).collect();
-    let homeless = clusters.iter().filter(|cluster| snapshot.logical_cluster(cluster).is_none());
-    let homeless: Vec<&str> = homeless.map(ClusterName::as_str).collect();
-    let shown = homeless.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    let more = if homeless.len() > NAMED { ", …" } else { "" };
-    (!homeless.is_empty()).then(|| {
-        format!(
-            "no LogicalCluster is given for {} logical clusters with bindings ({shown}{more}): nothing can be locked \
-             and bound there",
-            homeless.len()
-        )
-    })
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::super::unknown;
 use super::error::Fault;
 use super::{Found, ReadError, Source, shown};
 
@@ -105,26 +106,65 @@ struct Head<'a> {
     kind: Option<String>,
     #[serde(default, borrow)]
     items: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    metadata: Option<&'a RawValue>,
+}
+
+/// What tells whether a list is whole.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMetadata {
+    #[serde(rename = "continue")]
+    next_page: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// What a server says where it has no objects to give.
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    code: Option<i64>,
 }
 
 fn take(json: &RawValue, at: Source, inherited: &Inherited, found: &mut Found) -> Result<(), ReadError> {
     if !json.get().starts_with('{') {
         return Err(ReadError::NotAnObject { at: at.into() });
     }
-    let Head { api_version, kind, items } = parse(json, &at)?;
+    let Head { api_version, kind, items, metadata } = parse(json, &at)?;
     let api_version = inherit(api_version, "apiVersion", &inherited.api_version, &at)?;
     let kind = inherit(kind, "kind", &inherited.kind, &at)?;
+    if (api_version.as_str(), kind.as_str()) == ("v1", "Status") {
+        let Refusal { message, code } = parse(json, &at)?;
+        let message = message.filter(|message| !message.is_empty()).unwrap_or_else(|| "it does not say why".to_owned());
+        return Err(ReadError::Status { at: at.into(), code, message });
+    }
     // Without items it is an object whose kind happens to end so, unless it is a list of ours.
     let is_list = |item: &&str| items.is_some() || item.is_empty() || Kind::of(&api_version, item).is_some();
     let Some(item_kind) = kind.strip_suffix("List").filter(is_list) else {
         match object(json, &at, &api_version, &kind)? {
-            Some(object) => found.objects.push((at, object)),
+            Some(object) => {
+                for field in unknown::fields(object.kind(), json.get()) {
+                    found.unknown.push(|| format!("{at}: {} {}: {field}", object.kind(), object.key()));
+                }
+                found.objects.push((at, object));
+            }
             None => *found.others.entry(kind).or_default() += 1,
         }
         return Ok(());
     };
     if at.items.len() == NESTED_LISTS {
         return Err(ReadError::NestedLists { at: at.into() });
+    }
+    let metadata: Option<ListMetadata> = metadata.map_or(Ok(None), |metadata| parse(metadata, &at))?;
+    let ListMetadata { next_page, resource_version } = metadata.unwrap_or_default();
+    let page = (kind.clone(), resource_version.unwrap_or_default());
+    if next_page.is_some_and(|next| !next.is_empty()) {
+        // The last of the pages that are there is the one that another should follow.
+        found.pages.insert(page, at.clone());
+    } else {
+        found.last_pages.insert(page);
     }
     let items: Vec<&RawValue> = items.map_or(Ok(Vec::new()), |items| parse(items, &at))?;
     let inherited = match item_kind {

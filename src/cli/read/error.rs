@@ -110,8 +110,9 @@ pub enum ReadError {
     },
     /// A kind of kcp in a version that is not read here.
     #[error(
-        "{at}: this is an {kind} of {found}, but only {} is read: get it as that, with `kubectl get {resource} -o yaml`",
-        kind.api_version()
+        "{at}: this is an {kind} of {found}, but only {wanted} is read: get it as that, with `kubectl get {resource} -o \
+         yaml`, or, in a file written by hand, write apiVersion: {wanted}",
+        wanted = kind.api_version()
     )]
     Version {
         /// Where.
@@ -122,6 +123,20 @@ pub enum ReadError {
         found: String,
         /// How kubectl calls it.
         resource: String,
+    },
+    /// A server's answer where its objects should be.
+    #[error(
+        "{at}: this is no object, but a server's Status{}: {message}: ask the server again, as `apibinding --help` shows \
+         (curl without -f saves such an answer as if it were a list)",
+        code.map(|code| format!(" {code}")).unwrap_or_default()
+    )]
+    Status {
+        /// Where.
+        at: Box<Source>,
+        /// The status of HTTP.
+        code: Option<i64>,
+        /// What the server said.
+        message: String,
     },
     /// An object with a field that does not fit.
     #[error("{at}: {reason}{}", cure(reason))]

@@ -4,7 +4,7 @@ mod documents;
 mod error;
 mod files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
@@ -14,6 +14,8 @@ use apibinding::api::Object;
 
 pub use error::ReadError;
 
+use super::notes::Few;
+
 /// What is in the input.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -21,6 +23,28 @@ pub struct Found {
     pub objects: Vec<(Source, Object)>,
     /// How many objects of other kinds there are.
     pub others: BTreeMap<String, usize>,
+    /// Fields of objects that nobody knows.
+    pub unknown: Few,
+    /// The lists that go on in another one.
+    pages: BTreeMap<Page, Source>,
+    /// The lists that end.
+    last_pages: BTreeSet<Page>,
+}
+
+/// What the pages of one list have in common: their kind, and the resourceVersion at which it was read.
+type Page = (String, String);
+
+impl Found {
+    /// A note for each list whose end is not there.
+    pub fn missing_pages(&self) -> Vec<String> {
+        let open = self.pages.iter().filter(|(page, _)| !self.last_pages.contains(*page));
+        let told = |((kind, _), at): (&Page, &Source)| {
+            format!(
+                "{at}: this {kind} is not whole: its metadata.continue says that there is a next page, which is missing"
+            )
+        };
+        open.map(told).collect()
+    }
 }
 
 /// Reads every object of the files, of the folders but for the files in `except`, and for `-` of
