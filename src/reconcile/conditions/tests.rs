@@ -167,8 +167,8 @@ fn entries_of_long_and_short_lists_are_found_alike() {
         .unwrap()
     };
     for len in [3, 15, 16, 40] {
-        let mut before = ApiBindingStatus::default();
-        before.bound_resources = (0..len).map(|at| entry(at, if at < 2 { "twice" } else { "once" })).collect();
+        let bound_resources = (0..len).map(|at| entry(at, if at < 2 { "twice" } else { "once" })).collect();
+        let before = ApiBindingStatus { bound_resources, ..ApiBindingStatus::default() };
         let mut draft = Draft::new(&before);
         draft.set_bound(entry(0, "new"));
         assert!(draft.lists("twice") && draft.lists("new"), "{len}");
