@@ -23,6 +23,12 @@ fn unpack(path: &str) -> String {
     text
 }
 
+/// Single exchanges with a real kcp.
+fn exchanges() -> Vec<Value> {
+    let packed = include_bytes!("data/wire/exchanges.json.gz");
+    serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).unwrap()
+}
+
 fn lines(name: &str) -> Vec<Value> {
     unpack(&format!("{FOLDER}/{name}")).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -48,7 +54,7 @@ fn lists() -> Vec<(String, Kind, Vec<Value>)> {
 /// Every object of a kind that is read, in whatever was said over the wire: where, and the JSON.
 fn said() -> Vec<(String, Kind, Value)> {
     let mut said = Vec::new();
-    for exchange in lines("wire.jsonl.gz") {
+    for exchange in exchanges() {
         let place = exchange["file"].as_str().unwrap().to_owned();
         gather(&place, &exchange["object"], &mut said);
         gather_both(&place, &exchange, &mut said);
@@ -150,7 +156,7 @@ fn everything_that_is_said_over_the_wire_is_read() {
 #[test]
 fn watch_events_are_objects_bookmarks_with_nulls_or_errors() {
     let mut count = BTreeMap::new();
-    for exchange in lines("wire.jsonl.gz") {
+    for exchange in exchanges() {
         for line in exchange["response"]["body"].as_array().into_iter().flatten() {
             let event: Value = serde_json::from_str(line.as_str().unwrap()).unwrap();
             // A watch that is refused answers with the status alone.
@@ -174,7 +180,7 @@ fn watch_events_are_objects_bookmarks_with_nulls_or_errors() {
 #[test]
 fn refusals_are_read_with_their_reason_wait_and_causes() {
     let mut reasons = BTreeMap::new();
-    for exchange in lines("wire.jsonl.gz").iter().chain(&lines("requests.jsonl.gz")) {
+    for exchange in exchanges().iter().chain(&lines("requests.jsonl.gz")) {
         let body = &exchange["response"]["body"];
         if body["kind"] == "Status" {
             let status: Status = serde_json::from_value(body.clone()).unwrap();
