@@ -6,10 +6,10 @@ use std::fmt;
 use k8s_openapi::jiff::civil::{DateTime, datetime as date_time};
 use k8s_openapi::jiff::tz::Offset;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde::de::{IgnoredAny, MapAccess};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::api::strict::{Strict, null};
 use crate::api::wire::without_position;
 use crate::api::{GroupResource, Text};
 
@@ -44,20 +44,52 @@ impl Layer {
 }
 
 /// Who holds a resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Lock {
     /// The name of the binding that holds it.
-    #[serde(rename = "n", default, deserialize_with = "null", skip_serializing_if = "Text::is_empty")]
+    #[serde(rename = "n", skip_serializing_if = "Text::is_empty")]
     pub name: Text,
     /// True if it is held for a CRD of the workspace.
-    #[serde(rename = "c", default, deserialize_with = "null", skip_serializing_if = "is_false")]
+    #[serde(rename = "c", skip_serializing_if = "is_false")]
     pub crd: bool,
     /// When a lock for a CRD ends, in UTC, if the CRD does not come.
-    #[serde(rename = "e", default, with = "expiry", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "e", serialize_with = "expiry::serialize", skip_serializing_if = "Option::is_none")]
     pub expiry: Option<DateTime>,
     /// The uid of the binding that holds it, where its writer said so.
-    #[serde(rename = "u", default, deserialize_with = "null", skip_serializing_if = "Text::is_empty")]
+    #[serde(rename = "u", skip_serializing_if = "Text::is_empty")]
     pub uid: Text,
+}
+
+/// Derived code would refuse a field that is given twice, and take a list; the other writers of locks
+/// take the last one, and no list.
+impl<'de> Deserialize<'de> for Lock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Lock;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map with n, c, e and u")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Lock, A::Error> {
+                let mut lock = Lock::default();
+                while let Some(field) = fields.next_key::<Text>()? {
+                    match field.as_str() {
+                        "n" => lock.name = fields.next_value::<Option<_>>()?.unwrap_or_default(),
+                        "c" => lock.crd = fields.next_value::<Option<_>>()?.unwrap_or_default(),
+                        "e" => lock.expiry = fields.next_value::<expiry::Expiry>()?.0,
+                        "u" => lock.uid = fields.next_value::<Option<_>>()?.unwrap_or_default(),
+                        _ => drop(fields.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(lock)
+            }
+        }
+
+        deserializer.deserialize_map(Visitor)
+    }
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -103,12 +135,15 @@ mod expiry {
         }
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime>, D::Error> {
-        let Some(text) = Option::<Text>::deserialize(deserializer)? else { return Ok(None) };
-        let expected = &"an RFC 3339 time";
-        parse(&text)
-            .map(Some)
-            .ok_or_else(|| serde::de::Error::invalid_value(serde::de::Unexpected::Str(&text), expected))
+    pub(super) struct Expiry(pub(super) Option<DateTime>);
+
+    impl<'de> Deserialize<'de> for Expiry {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let Some(text) = Option::<Text>::deserialize(deserializer)? else { return Ok(Self(None)) };
+            let expected = &"an RFC 3339 time";
+            let wrong = || serde::de::Error::invalid_value(serde::de::Unexpected::Str(&text), expected);
+            parse(&text).map(|time| Self(Some(time))).ok_or_else(wrong)
+        }
     }
 
     /// Stricter than the library's parser, which also takes other forms of ISO 8601.
@@ -184,7 +219,7 @@ impl Locks {
     /// What was expected, at which key (D25).
     fn parse(text: &str) -> Result<Self, String> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let entries: Option<BTreeMap<Text, Option<Strict<Lock>>>> = serde_path_to_error::deserialize(&mut deserializer)
+        let entries: Option<BTreeMap<Text, Option<Lock>>> = serde_path_to_error::deserialize(&mut deserializer)
             .map_err(|error| {
                 let problem = without_position(error.inner());
                 match error.path().to_string().as_str() {
@@ -195,10 +230,7 @@ impl Locks {
         deserializer.end().map_err(|error| without_position(&error))?;
         let entries = entries.unwrap_or_default();
         let mut locks = Self::sorted(
-            entries
-                .into_iter()
-                .map(|(key, lock)| (GroupResource::from(&*key), lock.map(|strict| strict.0).unwrap_or_default()))
-                .collect(),
+            entries.into_iter().map(|(key, lock)| (GroupResource::from(&*key), lock.unwrap_or_default())).collect(),
         );
         locks.canonical = locks.to_text() == text;
         Ok(locks)
@@ -343,7 +375,7 @@ mod tests {
             ("{", "EOF"),
             ("{} x", "trailing"),
             (r#"{"foos.g":7}"#, "foos.g"),
-            (r#"{"foos.g":[]}"#, "sequence"),
+            (r#"{"foos.g":[]}"#, "a map with n, c, e and u"),
             (r#"{"foos.g":{"n":7}}"#, "foos.g.n"),
             (r#"{"foos.g":{"c":"true"}}"#, "foos.g.c"),
             (r#"{"foos.g":{"u":1}}"#, "foos.g.u"),
@@ -359,6 +391,13 @@ mod tests {
             let why = Annotation::read(text).why().map(ToString::to_string).unwrap_or_default();
             assert!(why.contains(part), "{text}: {why}");
         }
+    }
+
+    #[test]
+    fn of_a_field_or_key_that_is_given_twice_the_last_counts() {
+        let twice = locks(r#"{"a":{"n":"x","n":"y"},"b":{"n":"x"},"b":{"c":true}}"#);
+        assert_eq!(twice.to_text(), r#"{"a":{"n":"y"},"b":{"c":true}}"#);
+        assert!(!twice.is_canonical());
     }
 
     #[test]
