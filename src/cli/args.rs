@@ -195,7 +195,8 @@ fn is_binding(path: &Path) -> bool {
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "expected an RFC 3339 time, such as 2026-06-01T12:00:00Z".to_owned())
+    let expected = "expected an RFC 3339 time, such as 2026-06-01T12:00:00Z, and none after";
+    text.parse().map_err(|_| format!("{expected} {}", Timestamp::MAX.strftime("%Y-%m-%dT%H:%M:%SZ")))
 }
 
 #[cfg(test)]
