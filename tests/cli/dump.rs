@@ -184,6 +184,42 @@ fn what_the_server_refuses_is_refused_again() {
 }
 
 /// Drops what says nothing: nulls, and empty texts, lists and maps.
+/// Why the bindings of the dump that are not bound are not, as they were set up.
+#[test]
+fn explain_names_the_true_cause() {
+    let (folder, global) = files("objects");
+    let ask = |binding: &str| {
+        let mut args: Vec<String> =
+            ["explain", "--now", NOW, "--layout", "single", "-f", &folder.path()].map(Into::into).into();
+        args.extend(["--global".to_owned()].into_iter().chain(global.iter().cloned()));
+        args.push(binding.into());
+        run(&args)
+    };
+    for (binding, cause) in [
+        ("root:cons/farm2", "✗ lock: held by APIBinding `farm`"),
+        (
+            "root:cons/farm3",
+            "✗ names: naming conflict with APIBinding \"farm\" bound to APIExport root:prov:farm: spec.names.kind=Sheep",
+        ),
+        ("root:mix/sky", "✗ lock: held by a CustomResourceDefinition of the workspace"),
+        ("root:mix/badhook", "must include at least one of v1, v1beta1"),
+        ("root:mix/badhook2", "'https' is the only allowed URL scheme"),
+        ("root:mix/badtwo", "|v1.twos.bad.test: not found"),
+        ("root:mix/ghost", "|v1.ghosts.bad.test: not found"),
+        ("root:cons/lost", "✗ export `nothere` at 2e2998xln4qwlca7: not found"),
+        ("root:cons/lost-root", "✗ export `nothere` at root: not found"),
+        ("root:cons/brief", "✗ export `brief` at root:prov: not found"),
+    ] {
+        let told = ask(binding);
+        assert_eq!(told.code, 2, "{binding}: {}", told.err);
+        assert!(told.out.contains(cause), "{binding}: {cause}: {}", told.out);
+        assert!(told.out.contains("waits for ") && told.out.contains("cure: "), "{binding}: {}", told.out);
+    }
+    let bound = ask("root:cons/farm");
+    assert_eq!(bound.code, 0, "{}", bound.out);
+    assert!(bound.out.contains("✓ bound"), "{}", bound.out);
+}
+
 fn without_empties(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
