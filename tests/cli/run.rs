@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
@@ -50,7 +51,10 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("apibinding-cli-{}-{test}", std::process::id()));
+        // Tests of one process run side by side, and two may want a folder of the same name.
+        static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+        let (process, folder) = (std::process::id(), FOLDERS.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("apibinding-cli-{process}-{folder}-{test}"));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
