@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
 use super::Planning;
@@ -164,10 +163,7 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
         let canonical = matches!(self.home.layer(self.own_layer), Annotation::Locks(locks) if locks.is_canonical());
         let rewrites = is_any_free && (!canonical || !rewritten.is_empty());
         if rewrites || !dead.is_empty() {
-            let kept = self.own.iter().filter(|(resource, _)| !dead.contains(resource)).cloned();
-            let taken = rewritten.iter().map(|resource| ((*resource).clone(), desired.clone()));
-            let locks = Locks::new(kept.chain(taken));
-            self.write(&locks);
+            self.write(&dead, rewritten.into_iter().map(|resource| (resource.clone(), desired.clone())));
         }
         skipped
     }
@@ -176,9 +172,7 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
         let dead = self.dead(|_, _| false);
         self.ask();
         if !dead.is_empty() {
-            let kept = self.own.iter().filter(|(resource, _)| !dead.contains(resource)).cloned();
-            let locks = Locks::new(kept);
-            self.write(&locks);
+            self.write(&dead, []);
         }
     }
 
@@ -250,32 +244,24 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
                 let over = lock.end().filter(|_| !crd_exists);
                 self.planning.look_after(over);
                 let found = LockFound::Held { binding: lock.name.clone(), crd: lock.crd, layer, over, crd_exists };
-                self.planning.trace.note(|| Finding::Lock(resource.clone(), found));
-                let binding = if lock.crd { Text::default() } else { lock.name.clone() };
-                return Err(Holder { binding, crd: lock.crd });
+                return Err(self.held(resource, &lock, found));
             }
             Standing::Free { over } => over.and_then(Lock::end),
         };
         let standing = self.own.get(resource).filter(|lock| lock.is_of_binding() && lock.name == *self.name());
         let is_right = standing.is_some_and(|lock| lock == desired || self.is_left_alone(lock, resource));
         if standing.is_some() && !is_right && self.is_split() && !self.is_own(self.planning.binding.meta.uid.clone()) {
+            let layer = Some(self.own_layer);
             let binding = self.name().clone();
-            let found = LockFound::Held {
-                binding: binding.clone(),
-                crd: false,
-                layer: Some(self.own_layer),
-                over: None,
-                crd_exists: false,
-            };
-            self.planning.trace.note(|| Finding::Lock(resource.clone(), found));
-            return Err(Holder { binding, crd: false });
+            let found = LockFound::Held { binding, crd: false, layer, over: None, crd_exists: false };
+            return Err(self.held(resource, desired, found));
         }
         if let Some(ended) = over.filter(|_| !is_right) {
             if self.crd_read(resource) != CrdRead::Absent {
+                let lock = Lock { crd: true, ..Lock::default() };
                 let found =
                     LockFound::Held { binding: Text::default(), crd: true, layer: None, over: None, crd_exists: true };
-                self.planning.trace.note(|| Finding::Lock(resource.clone(), found));
-                return Err(Holder { binding: Text::default(), crd: true });
+                return Err(self.held(resource, &lock, found));
             }
             self.planning.trace.note(|| Finding::Lock(resource.clone(), LockFound::TakenOver { ended }));
             return Ok(true);
@@ -288,6 +274,13 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
         };
         self.planning.trace.note(|| Finding::Lock(resource.clone(), found));
         Ok(!is_right)
+    }
+
+    /// The holder of a resource that this lock keeps from the binding.
+    fn held(&mut self, resource: &GroupResource, lock: &Lock, found: LockFound) -> Holder {
+        self.planning.trace.note(|| Finding::Lock(resource.clone(), found));
+        let binding = if lock.crd { Text::default() } else { lock.name.clone() };
+        Holder { binding, crd: lock.crd }
     }
 
     /// True if the server has the binding with this very uid, so that its entry may be rewritten.
@@ -365,7 +358,10 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
         self.planning.effects.extend(bindings.chain(crds));
     }
 
-    fn write(&mut self, locks: &Locks) {
+    /// Writes what stands in the annotation, without the dead entries and with those that are taken.
+    fn write(&mut self, dead: &BTreeSet<GroupResource>, taken: impl IntoIterator<Item = (GroupResource, Lock)>) {
+        let kept = self.own.iter().filter(|(resource, _)| !dead.contains(resource)).cloned();
+        let locks = Locks::new(kept.chain(taken));
         let (field_manager, force) = match self.own_layer {
             Layer::Bindings => (super::FIELD_MANAGER, self.planning.notes.force),
             _ => ("apibinding-reconciler-locks", true),
@@ -390,11 +386,6 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
             body,
         }));
     }
-}
-
-/// The earlier of two times, of which either may be missing.
-pub(crate) fn earlier(left: Option<Timestamp>, right: Option<Timestamp>) -> Option<Timestamp> {
-    left.into_iter().chain(right).min()
 }
 
 #[cfg(test)]

@@ -219,7 +219,7 @@ impl Plan {
 impl<T: Trace> Planning<'_, T> {
     /// Asks for a look when a lock is over, if it is earlier than what was asked for before (D19).
     fn look_after(&mut self, time: Option<Timestamp>) {
-        self.look_after = locks::earlier(self.look_after, time);
+        self.look_after = self.look_after.into_iter().chain(time).min();
     }
 
     /// The state of a schema's bound CRD, by the snapshot and what came of creating it.
