@@ -15,13 +15,14 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Chance {
-    state: u64,
+    /// `None`: nothing is left to chance.
+    state: Option<u64>,
 }
 
 impl Chance {
     /// Numbers of this seed.
     pub fn new(seed: u64) -> Self {
-        Self { state: seed }
+        Self { state: Some(seed) }
     }
 
     /// A source of its own for one purpose: what is drawn from it changes nothing that others draw, and
@@ -29,13 +30,20 @@ impl Chance {
     #[must_use]
     pub fn of(seed: u64, purpose: &str) -> Self {
         let spread = purpose.bytes().fold(mix(seed), |state, byte| mix(state ^ u64::from(byte)));
-        Self { state: spread }
+        Self { state: Some(spread) }
+    }
+
+    /// No chance at all: every number is the lowest that may be.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { state: None }
     }
 
     /// Any number.
     pub fn any(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        finish(self.state)
+        let Some(state) = &mut self.state else { return 0 };
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        finish(*state)
     }
 
     /// A number below `end`; 0 if that is 0.
@@ -49,9 +57,9 @@ impl Chance {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// True so many times in a thousand.
+    /// True so many times in a thousand; never, where nothing is left to chance.
     pub fn permille(&mut self, times: u64) -> bool {
-        self.below(1000) < times
+        self.state.is_some() && self.below(1000) < times
     }
 
     /// One of these; `None` if there are none.

@@ -30,7 +30,7 @@ pub use facts::{AcceptedClaim, Binding, Crd, Export, Home, Meta, Schema};
 pub use locks::{Annotation, Layer, Lock, Locks};
 pub use world::ExportKey;
 
-use crate::api::{BindingKey, ClusterName, ClusterPath, Phase};
+use crate::api::{BindingKey, ClusterName, ClusterPath, Phase, Text};
 use change::Memory;
 use world::World;
 
@@ -141,6 +141,12 @@ impl Snapshot {
     /// What is known of a CustomResourceDefinition of a logical cluster.
     pub fn crd(&self, cluster: &ClusterName, name: &str) -> Option<&Crd> {
         self.world.cluster(cluster)?.crd(name).map(|crd| &**crd)
+    }
+
+    /// The CustomResourceDefinitions of a logical cluster with their names, in order.
+    pub fn crds(&self, cluster: &ClusterName) -> Vec<(&Text, &Crd)> {
+        let crds = self.world.cluster(cluster).into_iter().flat_map(|known| known.crds.iter());
+        crds.map(|(name, crd)| (name, &**crd)).collect()
     }
 
     /// What is known of the bound CRD of a schema, by the schema's uid.

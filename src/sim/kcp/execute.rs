@@ -1,5 +1,7 @@
 //! Carrying out effects as a real executor would.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -98,5 +100,21 @@ impl Kcp {
     pub fn relist(&self, origin: Origin, kind: Kind) -> Change {
         let objects = self.list(origin, kind, None).filter_map(|value| object(kind, value).ok());
         Change::List { origin, kind, objects: objects.collect(), resource_version: self.version().to_string().into() }
+    }
+
+    /// A list of a kind as it was at a version.
+    ///
+    /// # Errors
+    /// 410 if anything was [forgotten](Kcp::compact): what was there then is not known any more.
+    pub fn relist_at(&self, origin: Origin, kind: Kind, version: u64) -> Result<Change, Refusal> {
+        let mut then = BTreeMap::new();
+        for event in self.events_since(origin, kind, 0)?.take_while(|event| event.version <= version) {
+            match event.happened {
+                Happened::Deleted => then.remove(&event.key),
+                Happened::Added | Happened::Modified => then.insert(&event.key, &event.object),
+            };
+        }
+        let objects = then.into_values().filter_map(|value| object(kind, value).ok()).collect();
+        Ok(Change::List { origin, kind, objects, resource_version: version.to_string().into() })
     }
 }

@@ -165,6 +165,18 @@ impl Kcp {
         }
     }
 
+    /// Puts into the cache server what another shard has there; `None`: it has nothing any more.
+    pub fn set_copy(&mut self, kind: Kind, key: &BindingKey, copy: Option<&Value>) {
+        let known = self.store.get(Origin::Global, kind, key).map(|stored| &stored.object);
+        match copy {
+            None => self.store.remove(Origin::Global, kind, key),
+            Some(copy) if known.is_none_or(|known| !same_but_for_version(known, copy)) => {
+                self.store.put(Origin::Global, kind, key.clone(), copy.clone(), Managers::default());
+            }
+            Some(_) => {}
+        }
+    }
+
     /// Who owns which field of an object, as `metadata.managedFields` tells it. The objects themselves
     /// are kept without.
     pub fn managed_fields(&self, origin: Origin, kind: Kind, key: &BindingKey) -> Option<Value> {
@@ -201,24 +213,24 @@ impl Kcp {
 }
 
 /// A time as objects have it, in whole seconds.
-fn seconds(time: Timestamp) -> String {
+pub(super) fn seconds(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
 /// The value at a path; `null` where there is none.
-fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
+pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().try_fold(value, |value, name| value.get(name)).unwrap_or(&Value::Null)
 }
 
-fn text_at<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+pub(super) fn text_at<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     at(value, path).as_str().unwrap_or_default()
 }
 
-fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
+pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     text_at(object, &["metadata", "annotations", name])
 }
 
-fn key_of(object: &Value) -> BindingKey {
+pub(super) fn key_of(object: &Value) -> BindingKey {
     BindingKey::new(annotation(object, CLUSTER_ANNOTATION), text_at(object, &["metadata", "name"]))
 }
 
