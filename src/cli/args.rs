@@ -61,6 +61,14 @@ pub enum Command {
         override_usage = "apibinding explain [OPTIONS] --filename <PATH>... [--global <PATH>...] <BINDING>"
     )]
     Explain(ExplainArgs),
+    /// Play worlds in which everything goes wrong, and ask whether all laws hold
+    ///
+    /// A world is that of the input, in which only controllers and the other parties of a kcp do anything; or
+    /// a small, crowded one that a seed decides, with users who come and go. For a while things go
+    /// wrong; then nothing does any more, and all has to come to rest.
+    #[cfg(feature = "sim")]
+    #[command(after_help = SIMULATIONS)]
+    Simulate(SimulateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -113,6 +121,90 @@ pub struct ExplainArgs {
     /// Which binding: CLUSTER/NAME or CLUSTER|NAME, the cluster by id or path
     #[arg(value_name = "BINDING")]
     pub bindings: Vec<String>,
+}
+
+#[cfg(feature = "sim")]
+const SIMULATIONS: &str = "\
+Examples:
+  One world, and all that happens in it:
+    apibinding simulate --seed 7 --trace
+
+  A thousand worlds in which controllers crash and answers get lost:
+    apibinding simulate --worlds 1000 --faults crash,answer-lost
+
+Faults:
+  request-lost, answer-lost, conflict, already-exists, invalid, forbidden, too-many-requests, timeout,
+  internal, unavailable, gone, crash, two-controllers, clock, watch-lag, watch-double, watch-coalesce,
+  watch-drop, watch-past, cache-lag, stale-clones; and, not among `all`, since nothing can be promised
+  against them: stale-admission, stale-clean-up, vandals
+
+Exit status:
+  0  all laws held, and all worlds came to rest
+  2  a law was broken
+  1  an error, wrong usage included";
+
+#[cfg(feature = "sim")]
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// Files, folders, or - for standard input: as `plan` reads them [default: worlds of the seeds]
+    #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
+    pub files: Vec<PathBuf>,
+
+    /// The same, for what the cache server has besides
+    #[arg(long, value_name = "PATH", num_args = 1.., requires = "files")]
+    pub global: Vec<PathBuf>,
+
+    /// How locks are kept [default: as the input or the seed says]
+    #[arg(long, value_name = "LAYOUT", default_value = "auto")]
+    pub layout: LayoutChoice,
+
+    /// When it begins (RFC 3339) [default: 2026-06-01T12:00:00Z]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub now: Option<Timestamp>,
+
+    /// What decides all that is left to chance; of several worlds that of the first, then one more each
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// How many worlds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub worlds: u64,
+
+    /// How many workspaces a world has [default: a few]
+    #[arg(long, value_name = "N", conflicts_with = "files")]
+    pub workspaces: Option<usize>,
+
+    /// How many bindings a world has at first, in all its workspaces [default: a few]
+    #[arg(long, value_name = "N", conflicts_with = "files")]
+    pub bindings: Option<usize>,
+
+    /// How many things users do [default: 12]
+    #[arg(long, value_name = "N", conflicts_with = "files")]
+    pub deeds: Option<usize>,
+
+    /// On how many shards the logical clusters are [default: as the seed says; of an input, one]
+    #[arg(long, value_name = "N")]
+    pub shards: Option<usize>,
+
+    /// How many workers a controller has
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub workers: usize,
+
+    /// What goes wrong: all, none, or names with commas between
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    pub faults: apibinding::sim::Faults,
+
+    /// Ask no laws but that all comes to rest, which is quicker
+    #[arg(long)]
+    pub no_laws: bool,
+
+    /// Print all that happens
+    #[arg(long)]
+    pub trace: bool,
+
+    /// How to print it
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: Format,
 }
 
 #[derive(Debug, Args)]

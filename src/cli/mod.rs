@@ -13,6 +13,8 @@ mod read;
 mod report;
 mod server;
 mod settle;
+#[cfg(feature = "sim")]
+mod simulate;
 mod unknown;
 mod world;
 
@@ -67,6 +69,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict, Failure> {
             args.bindings.extend(args.input.take_bindings());
             explain::run(&world(&args.input)?, &args, out)
         }
+        #[cfg(feature = "sim")]
+        Command::Simulate(args) => simulate::run(&args, out),
     }
 }
 
