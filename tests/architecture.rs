@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pass", &["api", "effect", "reconcile", "snapshot"]),
     ("explain", &["api", "effect", "reconcile", "snapshot"]),
     ("strategies", &["api", "effect", "snapshot"]),
-    ("sim", &["api", "effect", "pass", "snapshot", "wakeup"]),
+    ("sim", &["api", "effect", "pass", "queue", "reconcile", "snapshot", "wakeup"]),
 ];
 
 /// What no reader should have to scroll through.

@@ -27,7 +27,7 @@ pub(super) struct Judge {
     /// What each controller should know.
     models: Vec<Model>,
     bounds: BTreeMap<Place, Bounds>,
-    /// The version of the LogicalCluster on which each pass asked last.
+    /// The version of the LogicalCluster on which each pass planned last.
     asked_on: BTreeMap<Place, Text>,
     owners: Owners,
     /// The version at which the binding of a uid was created.
@@ -112,7 +112,8 @@ impl Judge {
         let home = view.logical_cluster(&key.cluster);
         let version = home.map(|home| home.meta.resource_version.clone()).unwrap_or_default();
         let bounds = self.bounds.entry(place).or_default();
-        if effect.is_read() && self.asked_on.insert(place, version.clone()).as_ref() != Some(&version) {
+        // Answers count only on the LogicalCluster that they were asked on.
+        if self.asked_on.insert(place, version.clone()).as_ref() != Some(&version) {
             bounds.forget_questions();
         }
         let verdict = bounds.planned(effect);

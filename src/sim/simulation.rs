@@ -115,7 +115,7 @@ pub struct Simulation {
     pub(super) counts: Counts,
     trace: Option<Vec<Line>>,
     pub(super) judge: Option<Box<Judge>>,
-    /// The last request of a controller that came to the server, and whose it was.
+    /// The last request of a controller, if it was done, and whose it was.
     pub(super) last: Option<(BindingKey, Effect)>,
 }
 

@@ -220,6 +220,7 @@ impl Simulation {
         let written = sent.view.as_ref().and_then(|_| target(&sent.effect));
         let before = written.and_then(|(kind, key)| kcp.get(Origin::Local, kind, &key).cloned());
         let outcome = kcp.execute(&sent.effect);
+        let is_done = matches!(outcome, Outcome::Done(_));
         if let (Some(judge), Some(view)) = (&mut self.judge, &sent.view) {
             judge.executed(kcp, &sent.key, view, before.as_deref(), &sent.effect, &outcome);
         }
@@ -232,7 +233,7 @@ impl Simulation {
             let delay = Duration::from_millis(self.pace.within(1..12));
             self.reply(&sent, delay, outcome);
         }
-        self.last = Some((sent.key, sent.effect));
+        self.last = is_done.then_some((sent.key, sent.effect));
     }
 
     /// A worker takes in an answer.

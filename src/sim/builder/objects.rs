@@ -1,354 +1,446 @@
-//! The objects of a world, as JSON.
+//! A plan written down as objects of the wire.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
 
-use super::{BindingPlan, ExportPlan, GHOST, path_of};
-use crate::sim::{Chance, PRESENT};
+use k8s_openapi::jiff::SignedDuration;
+use serde_json::{Map, Value, json};
+
+use super::START;
+use super::plan::{Binding, Claim, Export, Form, Home, Plan, Schema};
+use super::pool::{Resource, path_of};
+use crate::api::{CLUSTER_ANNOTATION, ClusterName, Kind, PATH_ANNOTATION};
+use crate::reconcile::FIELD_MANAGER;
 use crate::snapshot::{Layer, Layout};
 
-/// A resource, with the names that its schema asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Resource {
-    pub group: String,
-    pub plural: String,
-    singular: String,
-    kind: String,
-    list_kind: String,
-    short: String,
-}
-
-/// Group, plural, singular, kind, kind of lists, short name.
-const CROWD: [[&str; 6]; 7] = [
-    ["farm.example", "geese", "goose", "Goose", "GooseList", "gs"],
-    // These take names of the first.
-    ["farm.example", "ganders", "goose", "Gander", "GanderList", ""],
-    ["farm.example", "gaggles", "gaggle", "Gaggle", "GooseList", "gg"],
-    ["farm.example", "goslings", "gosling", "Gosling", "GoslingList", "gs"],
-    ["farm.example", "flocks", "flock", "Goose", "FlockList", ""],
-    // Another group has names of its own.
-    ["pond.example", "geese", "goose", "Goose", "GooseList", "gs"],
-    ["", "eggs", "egg", "Egg", "EggList", ""],
-];
-
-/// Which resource of a crowd.
-pub(super) type Which = [&'static str; 6];
-
-impl Resource {
-    pub const CROWD: [Which; CROWD.len()] = CROWD;
-
-    fn of(which: &Which) -> Self {
-        let [group, plural, singular, kind, list_kind, short] = which.map(str::to_owned);
-        Self { group, plural, singular, kind, list_kind, short }
-    }
-
-    pub fn any(chance: &mut Chance) -> Option<Self> {
-        chance.one_of(&CROWD).map(Self::of)
-    }
-
-    /// The name of its CRD.
-    pub fn crd_name(&self) -> String {
-        format!("{}.{}", self.plural, if self.group.is_empty() { "core" } else { &self.group })
-    }
-
-    /// As locks name it.
-    fn lock_key(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
-    }
-
-    fn names(&self) -> Value {
-        let mut names = json!({
-            "plural": self.plural, "singular": self.singular, "kind": self.kind, "listKind": self.list_kind,
+impl Plan {
+    /// All that is there, in an order in which it may have come about.
+    pub fn objects(self) -> impl Iterator<Item = Value> + use<> {
+        let plan = Arc::new(self);
+        let all = |count: usize, write: fn(&Plan, usize) -> Vec<Value>| {
+            let plan = plan.clone();
+            (0..count).flat_map(move |at| write(&plan, at))
+        };
+        let clusters = all(plan.homes.len(), |plan, at| {
+            let home = plan.homes.get(at).filter(|home| home.is_there);
+            home.map(|home| plan.stored_home(home)).into_iter().collect()
         });
-        if !self.short.is_empty() {
-            names["shortNames"] = json!([self.short]);
-        }
-        names
-    }
-}
-
-/// What an export offers of a resource.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub resource: Resource,
-    revision: u64,
-    is_virtual: bool,
-}
-
-impl Entry {
-    pub fn any(chance: &mut Chance) -> Option<Self> {
-        let resource = Resource::any(chance)?;
-        Some(Self { resource, revision: 1 + chance.below(2), is_virtual: chance.permille(80) })
-    }
-
-    /// One whose names nobody else has.
-    pub fn numbered(number: usize) -> Self {
-        let resource = Resource {
-            group: "farm.example".into(),
-            plural: format!("geese{number}"),
-            singular: format!("goose{number}"),
-            kind: format!("Goose{number}"),
-            list_kind: format!("Goose{number}List"),
-            short: String::new(),
-        };
-        Self { resource, revision: 1, is_virtual: false }
-    }
-
-    /// The name of its schema.
-    pub fn schema(&self) -> String {
-        format!("v{}.{}", self.revision, self.resource.crd_name())
-    }
-
-    pub fn to_json(&self) -> Value {
-        let storage = match self.is_virtual {
-            true => json!({"virtual": {
-                "reference": {"apiGroup": "farm.example", "kind": "Replication", "name": "replicas"},
-                "identityHash": "id-of-replicas",
-            }}),
-            false => json!({"crd": {}}),
-        };
-        json!({
-            "name": self.resource.plural, "group": self.resource.group, "schema": self.schema(), "storage": storage,
+        let schemas = all(plan.schemas.len(), |plan, at| match plan.schemas.get(at) {
+            Some(schema) => plan.stored_schema(schema),
+            None => Vec::new(),
+        });
+        let exports = all(plan.exports.len(), |plan, at| {
+            let export = plan.exports.get(at).filter(|export| export.is_there);
+            export.map(|export| plan.stored_export(export)).into_iter().collect()
+        });
+        let crds = all(plan.crds.len(), Plan::stored_crd);
+        let bindings = all(plan.bindings.len(), |plan, at| {
+            let binding = plan.bindings.get(at).filter(|binding| binding.is_there);
+            binding.map(|binding| plan.stored_binding(binding)).into_iter().collect()
+        });
+        let objects = clusters.chain(schemas).chain(exports).chain(crds).chain(bindings);
+        objects.zip(1u64..).map(|(mut object, version)| {
+            set(&mut object, "metadata", "resourceVersion", json!(version.to_string()));
+            object
         })
     }
-}
 
-/// A claim, of an export or accepted by a binding.
-#[derive(Clone, Debug)]
-pub(super) struct Claim {
-    resource: Resource,
-    /// The identity of which provider's export; `None`: of nobody's.
-    provider: Option<String>,
-    is_accepted: bool,
-}
-
-impl Claim {
-    pub fn any(chance: &mut Chance) -> Option<Self> {
-        let export = ["farm/birds", "farm/beasts", "dairy/birds", "dairy/beasts"];
-        let provider =
-            chance.one_of(&export).filter(|_| !chance.clone().permille(100)).map(|export| (*export).to_owned());
-        Some(Self { resource: Resource::any(chance)?, provider, is_accepted: !chance.permille(200) })
-    }
-
-    /// As an export claims it.
-    pub fn to_json(&self) -> Value {
-        let mut claim = json!({"group": self.resource.group, "resource": self.resource.plural, "verbs": ["*"]});
-        if let Some((cluster, name)) = self.provider.as_deref().and_then(|provider| provider.split_once('/')) {
-            claim["identityHash"] = json!(identity(cluster, name));
+    fn stored_home(&self, home: &Home) -> Value {
+        let mut object = self.home(home);
+        for (layer, text) in &home.locks {
+            annotate(&mut object, layer.annotation(), text);
         }
-        claim
+        let managers = home.locks.iter().map(|(layer, _)| {
+            let name = match (layer, self.layout) {
+                (Layer::Crds, _) => "kcp-logicalclustercleanup",
+                (Layer::Bindings, _) => FIELD_MANAGER,
+                (Layer::Pending, _) => "kcp-crdnooverlappinggvr",
+                (Layer::Legacy, Layout::Single) => "apibinding-reconciler-locks",
+                (Layer::Legacy, _) => "kcp",
+            };
+            let operation = if name == "kcp" { "Update" } else { "Apply" };
+            let annotation = format!("f:{}", layer.annotation());
+            let fields = json!({"f:metadata": {"f:annotations": {annotation: {}}}});
+            managed(Kind::LogicalCluster, name, operation, "", fields)
+        });
+        let managers: Vec<Value> = managers.collect();
+        set(&mut object, "metadata", "managedFields", json!(managers));
+        set(&mut object, "metadata", "finalizers", json!(["core.kcp.io/logicalcluster-deletion"]));
+        set(&mut object, "status", "phase", json!("Ready"));
+        stored(object, format!("home-{}", home.cluster), 120)
     }
 
-    /// As a binding answers it.
-    pub fn answer(&self) -> Value {
-        let mut claim = self.to_json();
-        claim["selector"] = json!({"matchAll": true});
-        claim["state"] = json!(if self.is_accepted { "Accepted" } else { "Rejected" });
-        claim
+    /// A LogicalCluster as it is created.
+    pub fn home(&self, home: &Home) -> Value {
+        let spec = json!({"directlyDeletable": false});
+        let mut object = object(Kind::LogicalCluster, &home.cluster, "cluster", spec);
+        annotate(&mut object, PATH_ANNOTATION, &path_of(&home.cluster));
+        object
     }
-}
 
-/// The identity that an export has, unless it is changed.
-pub(super) fn identity(cluster: &str, name: &str) -> String {
-    format!("id-of-{cluster}-{name}")
-}
-
-/// Of what form a schema is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Plain,
-    /// Two versions and a conversion.
-    Converted,
-    /// Two versions and no conversion.
-    Unconvertible,
-    /// What no bound CRD can be made of.
-    Broken,
-    /// What the server refuses.
-    Invalid,
-}
-
-fn metadata(cluster: &str, name: &str) -> Value {
-    json!({"name": name, "annotations": {"kcp.io/cluster": cluster}})
-}
-
-pub(super) fn schema(cluster: &str, entry: &Entry, form: Form) -> Value {
-    let openapi = match form {
-        Form::Broken => json!({"type": 7}),
-        Form::Invalid => json!({"type": "object", "properties": {"wings": {"type": "feathers"}}}),
-        _ => json!({"type": "object", "properties": {"wings": {"type": "integer", "minimum": entry.revision}}}),
-    };
-    let version = |name: &str, is_stored: bool| json!({"name": name, "served": true, "storage": is_stored, "schema": openapi, "subresources": {"status": {}}});
-    let mut spec = json!({
-        "group": entry.resource.group,
-        "names": entry.resource.names(),
-        "scope": "Namespaced",
-        "versions": [version("v1", true)],
-    });
-    if matches!(form, Form::Converted | Form::Unconvertible) {
-        spec["versions"] = json!([version("v1", false), version("v2", true)]);
-    }
-    if form == Form::Converted {
-        spec["conversion"] = json!({"strategy": "None"});
-    }
-    let mut metadata = metadata(cluster, &entry.schema());
-    if entry.resource.group.is_empty() {
-        metadata["annotations"]["api-approved.kubernetes.io"] = json!("unapproved, for a simulation");
-    }
-    json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema", "metadata": metadata, "spec": spec})
-}
-
-/// The rules of conversion that belong to a schema of two versions.
-pub(super) fn conversion(cluster: &str, entry: &Entry, form: Form) -> Option<Value> {
-    (form == Form::Converted).then(|| {
-        json!({
-            "apiVersion": "apis.kcp.io/v1alpha1",
-            "kind": "APIConversion",
-            "metadata": metadata(cluster, &entry.schema()),
-            "spec": {"conversions": [{"from": "v1", "to": "v2", "rules": [{"field": "spec", "destination": "spec"}]}]},
-        })
-    })
-}
-
-pub(super) fn export(plan: &ExportPlan) -> Value {
-    let ExportPlan { cluster, name, entries, claims, has_identity } = plan;
-    let mut metadata = metadata(cluster, name);
-    metadata["annotations"]["kcp.io/path"] = json!(path_of(cluster));
-    let mut export = json!({
-        "apiVersion": "apis.kcp.io/v1alpha2",
-        "kind": "APIExport",
-        "metadata": metadata,
-        "spec": {"resources": offered(entries), "permissionClaims": claims.iter().map(Claim::to_json).collect::<Vec<_>>()},
-    });
-    if *has_identity {
-        export["status"] = json!({"identityHash": identity(cluster, name)});
-    }
-    export
-}
-
-/// The list of what an export offers, each resource once.
-pub(super) fn offered(entries: &[Entry]) -> Value {
-    let mut offered: Vec<&Entry> = Vec::new();
-    for entry in entries {
-        if !offered.iter().any(|other| other.resource == entry.resource) {
-            offered.push(entry);
+    fn stored_schema(&self, schema: &Schema) -> Vec<Value> {
+        let mut objects = Vec::new();
+        if schema.has_conversion {
+            let uid = format!("{}-{}-conversion", schema.cluster, schema.name);
+            objects.push(stored(conversion(schema), uid, 100));
         }
+        let Some(resource) = self.resources.get(schema.resource).filter(|_| schema.is_there) else { return objects };
+        let whole = self.schema(schema);
+        if schema.has_crd && schema.form.is_sound() {
+            objects.push(bound_crd(schema, resource, &whole));
+        }
+        objects.push(stored(whole, schema.uid.clone(), 100));
+        objects
     }
-    offered.into_iter().map(Entry::to_json).collect()
-}
 
-pub(super) fn binding(plan: &BindingPlan) -> Value {
-    let BindingPlan { cluster, name, target: (path, export), claims } = plan;
-    let mut reference = json!({"name": export});
-    if !path.is_empty() {
-        reference["path"] = json!(path);
-    }
-    json!({
-        "apiVersion": "apis.kcp.io/v1alpha2",
-        "kind": "APIBinding",
-        "metadata": {
-            "name": name,
-            "annotations": {"kcp.io/cluster": cluster},
-            "finalizers": ["apis.kcp.io/apibinding-finalizer"],
-        },
-        "spec": {"reference": {"export": reference}, "permissionClaims": claims.iter().map(Claim::answer).collect::<Vec<_>>()},
-    })
-}
-
-/// A CRD of a workspace, as new as it comes.
-pub(super) fn crd(cluster: &str, which: &super::objects::Which) -> Value {
-    let resource = Resource::of(which);
-    let mut metadata = metadata(cluster, &resource.crd_name());
-    if resource.group.is_empty() {
-        metadata["annotations"]["api-approved.kubernetes.io"] = json!("unapproved, for a simulation");
-    }
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": metadata,
-        "spec": {
+    /// An APIResourceSchema as it is created.
+    pub fn schema(&self, schema: &Schema) -> Value {
+        let Some(resource) = self.resources.get(schema.resource) else { return Value::Null };
+        let is_rich = schema.form == Form::Rich;
+        let mut spec = json!({
             "group": resource.group,
-            "names": resource.names(),
+            "names": names(resource, false),
             "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object"}}}],
-        },
-        "status": {"acceptedNames": {"kind": "", "plural": ""}, "conditions": [], "storedVersions": ["v1"]},
+            "nameValidation": if is_rich { "PathSegmentName" } else { "DNS1123Subdomain" },
+        });
+        let url = if schema.form == Form::BadHook { "http://hooks.example/" } else { "https://hooks.example/" };
+        let webhook = json!({"clientConfig": {"url": url}, "conversionReviewVersions": ["v1"]});
+        let conversion = match schema.form {
+            Form::ConvertedByNone => Some(json!({"strategy": "None"})),
+            Form::ConvertedByWebhook | Form::BadHook => Some(json!({"strategy": "Webhook", "webhook": webhook})),
+            Form::LacksClientConfig => {
+                Some(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}))
+            }
+            _ => None,
+        };
+        let versions = match schema.form {
+            Form::Plain | Form::Rich | Form::WrongType | Form::Untyped => &["v1"] as &[&str],
+            _ => &["v1", "v2"],
+        };
+        let versions: Vec<Value> = versions.iter().map(|name| self.version(schema.form, name)).collect();
+        insert(&mut spec, "versions", json!(versions));
+        if let Some(conversion) = conversion {
+            insert(&mut spec, "conversion", conversion);
+        }
+        let mut object = object(Kind::ApiResourceSchema, &schema.cluster, &schema.name, spec);
+        if is_rich {
+            annotate(&mut object, "api-approved.kubernetes.io", "unapproved, an experiment");
+        }
+        object
+    }
+
+    fn version(&self, form: Form, name: &str) -> Value {
+        let schema = match form {
+            Form::WrongType => json!({"type": "object", "required": 5}),
+            Form::Untyped => json!({"type": "object", "properties": {"spec": {"description": "anything"}}}),
+            _ => sized(self.schema_bytes),
+        };
+        let mut version =
+            json!({"name": name, "served": true, "storage": name == "v1", "schema": schema, "subresources": {}});
+        if form == Form::Rich {
+            insert(&mut version, "deprecated", json!(true));
+            insert(&mut version, "deprecationWarning", json!("old"));
+            insert(&mut version, "subresources", json!({"status": {}}));
+            let column = json!({"name": "Colour", "type": "string", "jsonPath": ".spec.colour"});
+            insert(&mut version, "additionalPrinterColumns", json!([column]));
+        }
+        version
+    }
+
+    fn stored_export(&self, export: &Export) -> Value {
+        let mut object = self.export(export);
+        if !export.path.is_empty() {
+            annotate(&mut object, PATH_ANNOTATION, &export.path);
+        }
+        if !export.identity.is_empty() {
+            insert(&mut object, "status", json!({"identityHash": export.identity}));
+        }
+        stored(object, format!("export-{}-{}", export.cluster, export.name), 100)
+    }
+
+    /// An APIExport as it is created.
+    pub fn export(&self, export: &Export) -> Value {
+        let mut spec = json!({"resources": self.offered(export)});
+        if !export.claims.is_empty() {
+            insert(&mut spec, "permissionClaims", json!(claims(&export.claims)));
+        }
+        object(Kind::ApiExport, &export.cluster, &export.name, spec)
+    }
+
+    /// An export's resources.
+    pub fn offered(&self, export: &Export) -> Vec<Value> {
+        let offered = export.entries.iter().filter_map(|entry| {
+            let schema = self.schemas.get(entry.schema)?;
+            let resource = self.resources.get(schema.resource)?;
+            let slice = json!({"reference": {"kind": "Slice", "name": "slice"}, "identityHash": "id-slice"});
+            let storage = if entry.is_virtual { json!({"virtual": slice}) } else { json!({"crd": {}}) };
+            let Resource { group, plural, .. } = resource;
+            Some(json!({"group": group, "name": plural, "schema": schema.name, "storage": storage}))
+        });
+        offered.collect()
+    }
+
+    fn stored_crd(&self, at: usize) -> Vec<Value> {
+        let found = self.crds.get(at).filter(|crd| crd.is_there);
+        let Some(crd) = found else { return Vec::new() };
+        let (Some(home), Some(resource)) = (self.homes.get(crd.home), self.resources.get(crd.resource)) else {
+            return Vec::new();
+        };
+        let mut object = crd_of(&home.cluster, resource);
+        let uid = format!("{}-{}-0", home.cluster, resource.key().crd_name());
+        insert(&mut object, "status", crd_status(resource, crd.is_accepted));
+        vec![stored(object, uid, 90)]
+    }
+
+    fn stored_binding(&self, binding: &Binding) -> Value {
+        let mut object = self.binding(binding);
+        annotate(&mut object, PATH_ANNOTATION, &path_of(self.cluster_of(binding)));
+        set(&mut object, "metadata", "finalizers", json!(["apis.kcp.io/apibinding-finalizer"]));
+        if let Some((status, fields)) = self.status(binding) {
+            insert(&mut object, "status", status);
+            let fields = managed(Kind::ApiBinding, FIELD_MANAGER, "Apply", "status", json!({"f:status": fields}));
+            set(&mut object, "metadata", "managedFields", json!([fields]));
+        }
+        stored(object, binding.uid.clone(), binding.age_minutes)
+    }
+
+    /// An APIBinding as it is created.
+    pub fn binding(&self, binding: &Binding) -> Value {
+        let reference = match &binding.reference {
+            Some((path, name)) if path.is_empty() => json!({"export": {"name": name}}),
+            Some((path, name)) => json!({"export": {"path": path, "name": name}}),
+            None => json!({}),
+        };
+        let mut spec = json!({"reference": reference});
+        if !binding.claims.is_empty() {
+            insert(&mut spec, "permissionClaims", json!(answers(&binding.claims)));
+        }
+        object(Kind::ApiBinding, self.cluster_of(binding), &binding.name, spec)
+    }
+
+    /// What the controller has made of a binding's status, and which fields of that are its own.
+    fn status(&self, binding: &Binding) -> Option<(Value, Value)> {
+        if binding.phase.is_empty() {
+            return None;
+        }
+        let (mut entries, mut owned) = (Vec::new(), Map::new());
+        let export = binding.export.and_then(|at| self.exports.get(at)).filter(|_| !binding.bound.is_empty());
+        for entry in &binding.bound {
+            let (Some(schema), Some(resource), Some(export)) =
+                (self.schemas.get(entry.schema), self.resource_of(entry.schema), export)
+            else {
+                continue;
+            };
+            let of = json!({"name": schema.name, "UID": schema.uid, "identityHash": export.identity});
+            let mut bound = json!({"group": resource.group, "resource": resource.plural, "schema": of});
+            let mut own = json!({
+                ".": {},
+                "f:group": {},
+                "f:resource": {},
+                "f:schema": {"f:UID": {}, "f:identityHash": {}, "f:name": {}},
+            });
+            if !entry.is_virtual {
+                insert(&mut bound, "storageVersions", json!(["v1"]));
+                insert(&mut own, "f:storageVersions", json!({"v:\"v1\"": {}}));
+            }
+            entries.push(bound);
+            owned.insert(format!("k:{}", json!({"group": resource.group, "resource": resource.plural})), own);
+        }
+        let mut status = json!({"phase": binding.phase, "conditions": conditions(binding.phase == "Bound")});
+        let mut fields = json!({"f:phase": {}, "f:conditions": {}});
+        if let Some(export) = export {
+            insert(&mut status, "apiExportClusterName", json!(export.cluster));
+            insert(&mut fields, "f:apiExportClusterName", json!({}));
+            if !export.claims.is_empty() {
+                insert(&mut status, "exportPermissionClaims", json!(claims(&export.claims)));
+                insert(&mut fields, "f:exportPermissionClaims", json!({}));
+            }
+        }
+        if !entries.is_empty() {
+            insert(&mut status, "boundResources", json!(entries));
+            insert(&mut fields, "f:boundResources", Value::Object(owned));
+        }
+        Some((status, fields))
+    }
+}
+
+fn conditions(is_bound: bool) -> Vec<Value> {
+    let time = START.saturating_sub(SignedDuration::from_mins(30)).unwrap_or(START).to_string();
+    if is_bound {
+        let kinds = ["Ready", "APIExportValid", "BindingUpToDate", "InitialBindingCompleted"];
+        return kinds.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": time})).to_vec();
+    }
+    vec![json!({
+        "type": "InitialBindingCompleted",
+        "status": "False",
+        "severity": "Info",
+        "reason": "WaitingForEstablished",
+        "message": "Waiting for API(s) to be established",
+        "lastTransitionTime": time,
+    })]
+}
+
+/// Claims as an export makes them.
+pub(super) fn claims(claims: &[Claim]) -> Vec<Value> {
+    claims.iter().map(claim).collect()
+}
+
+fn claim(claim: &Claim) -> Value {
+    let Claim { group, resource, identity } = claim;
+    json!({"group": group, "resource": resource, "identityHash": identity, "verbs": ["*"]})
+}
+
+/// Claims as a consumer answers them.
+pub(super) fn answers(answers: &[(Claim, bool)]) -> Vec<Value> {
+    let answer = |(of, is_accepted): &(Claim, bool)| {
+        let mut answer = claim(of);
+        insert(&mut answer, "selector", json!({"matchAll": true}));
+        insert(&mut answer, "state", json!(if *is_accepted { "Accepted" } else { "Rejected" }));
+        answer
+    };
+    answers.iter().map(answer).collect()
+}
+
+/// An APIConversion as it is created.
+pub(super) fn conversion(schema: &Schema) -> Value {
+    let rules = json!([{"destination": ".spec.colour", "field": ".spec.colour"}]);
+    let spec = json!({"conversions": [{"from": "v1", "to": "v2", "rules": rules}]});
+    object(Kind::ApiConversion, &schema.cluster, &schema.name, spec)
+}
+
+/// A CRD of a workspace as it is created.
+pub(super) fn crd_of(cluster: &str, resource: &Resource) -> Value {
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}});
+    let spec = json!({
+        "group": resource.group,
+        "names": names(resource, true),
+        "scope": "Namespaced",
+        "versions": [version],
+        "conversion": {"strategy": "None"},
+    });
+    object(Kind::Crd, cluster, &resource.key().crd_name(), spec)
+}
+
+/// What the controller makes of a schema, once it serves.
+fn bound_crd(schema: &Schema, resource: &Resource, whole: &Value) -> Value {
+    let mut spec = whole.get("spec").cloned().unwrap_or_default();
+    insert(&mut spec, "names", names(resource, true));
+    let conversion = spec.get("conversion").cloned().unwrap_or_else(|| json!({"strategy": "None"}));
+    insert(&mut spec, "conversion", conversion);
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("nameValidation");
+    }
+    for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let schema = version.get_mut("schema").map(Value::take).unwrap_or_default();
+        insert(version, "schema", json!({"openAPIV3Schema": schema}));
+    }
+    let mut crd = object(Kind::Crd, ClusterName::BOUND_CRDS, &schema.uid, spec);
+    annotate(&mut crd, "apis.kcp.io/bound-crd", "");
+    annotate(&mut crd, "apis.kcp.io/schema-cluster", &schema.cluster);
+    annotate(&mut crd, "apis.kcp.io/schema-name", &schema.name);
+    if schema.form == Form::Rich {
+        annotate(&mut crd, "api-approved.kubernetes.io", "unapproved, an experiment");
+        annotate(&mut crd, "internal.kcp.io/validate-name", "path-segment");
+    }
+    insert(&mut crd, "status", crd_status(resource, true));
+    stored(crd, format!("bound-{}", schema.uid), 95)
+}
+
+pub(super) fn crd_status(resource: &Resource, is_accepted: bool) -> Value {
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastTransitionTime": START.to_string(), "reason": "", "message": ""});
+    match is_accepted {
+        true => json!({
+            "acceptedNames": names(resource, true),
+            "conditions": [condition("NamesAccepted", "True"), condition("Established", "True")],
+            "storedVersions": ["v1"],
+        }),
+        false => json!({
+            "acceptedNames": {"plural": "", "kind": ""},
+            "conditions": [condition("NamesAccepted", "False"), condition("Established", "False")],
+            "storedVersions": ["v1"],
+        }),
+    }
+}
+
+/// `full`: with those that a server fills in.
+fn names(resource: &Resource, full: bool) -> Value {
+    let mut names = json!({"plural": resource.plural, "kind": resource.kind});
+    if full || !resource.singular.is_empty() {
+        insert(&mut names, "singular", json!(resource.full_singular()));
+    }
+    if full || !resource.list_kind.is_empty() {
+        insert(&mut names, "listKind", json!(resource.full_list_kind()));
+    }
+    if !resource.short.is_empty() {
+        insert(&mut names, "shortNames", json!(resource.short));
+    }
+    names
+}
+
+/// A schema of about so many bytes.
+fn sized(bytes: usize) -> Value {
+    const FIELD: &str = "What this says of the animal, and what to do if it does not say it.";
+    let field = || json!({"type": "string", "description": FIELD});
+    // A field takes up its description and fifty bytes around it.
+    let fields = bytes / (FIELD.len() + 50);
+    let properties: Map<String, Value> = (0..fields).map(|at| (format!("field{at:04}"), field())).collect();
+    let mut schema = json!({"type": "object"});
+    if fields > 0 {
+        insert(&mut schema, "properties", json!({"spec": {"type": "object", "properties": properties}}));
+    }
+    schema
+}
+
+fn object(kind: Kind, cluster: &str, name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.as_str(),
+        "metadata": {"name": name, "annotations": {CLUSTER_ANNOTATION: cluster}},
+        "spec": spec,
     })
 }
 
-pub(super) fn home(cluster: &str, locks: Vec<(Layer, String)>) -> Value {
-    let mut metadata = metadata(cluster, "cluster");
-    metadata["annotations"]["kcp.io/path"] = json!(path_of(cluster));
-    for (layer, text) in locks {
-        metadata["annotations"][layer.annotation()] = json!(text);
-    }
-    json!({"apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster", "metadata": metadata, "spec": {}})
+/// The object as a server has it since so many minutes before the start.
+fn stored(mut object: Value, uid: String, minutes: i64) -> Value {
+    let created = START.saturating_sub(SignedDuration::from_mins(minutes)).unwrap_or(START);
+    set(&mut object, "metadata", "uid", json!(uid));
+    set(&mut object, "metadata", "creationTimestamp", json!(created.to_string()));
+    set(&mut object, "metadata", "generation", json!(1));
+    object
 }
 
-/// The annotations of a workspace where nothing is locked.
-pub(super) fn no_locks(layout: Layout) -> Vec<(Layer, String)> {
-    match layout {
-        Layout::Split => Vec::new(),
-        Layout::Single => vec![(Layer::Legacy, "{}".into())],
+/// One entry of `managedFields`.
+fn managed(kind: Kind, manager: &str, operation: &str, subresource: &str, fields: Value) -> Value {
+    let mut entry = json!({
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": kind.api_version(),
+        "time": START.to_string(),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    });
+    if !subresource.is_empty() {
+        insert(&mut entry, "subresource", json!(subresource));
+    }
+    entry
+}
+
+/// Sets a field of an object.
+pub(super) fn insert(object: &mut Value, field: &str, value: Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(field.to_owned(), value);
     }
 }
 
-/// The annotations of a workspace in which locks stand about: of former days, of who is gone, of CRDs.
-pub(super) fn locks(layout: Layout, bindings: &[&str], chance: &mut Chance) -> Vec<(Layer, String)> {
-    let mut layers = no_locks(layout);
-    match layout {
-        Layout::Single if chance.permille(60) => layers.clear(),
-        Layout::Single => {
-            if chance.permille(400) {
-                layers = vec![(Layer::Legacy, entries(bindings, false, chance).to_string())];
-            }
-        }
-        Layout::Split => {
-            if chance.permille(300) {
-                layers.push((Layer::Legacy, entries(bindings, false, chance).to_string()));
-            }
-            if chance.permille(400) {
-                let text =
-                    if chance.permille(80) { "no json".into() } else { entries(bindings, true, chance).to_string() };
-                layers.push((Layer::Bindings, text));
-            }
-            if chance.permille(300) {
-                let names: &[&str] = &[];
-                layers.push((Layer::Crds, entries(names, false, chance).to_string()));
-            }
-            if chance.permille(200) {
-                let names: &[&str] = &[];
-                layers.push((Layer::Pending, entries(names, false, chance).to_string()));
-            }
-        }
+/// The same, one level below.
+pub(super) fn set(object: &mut Value, above: &str, field: &str, value: Value) {
+    if let Some(fields) = object.as_object_mut() {
+        insert(fields.entry(above).or_insert_with(|| json!({})), field, value);
     }
-    layers
 }
 
-/// Some entries: of bindings, if there may be such, also of one that is not there; and of CRDs.
-fn entries(bindings: &[&str], with_uids: bool, chance: &mut Chance) -> Value {
-    let mut entries = serde_json::Map::new();
-    for _ in 0..1 + chance.below(3) {
-        let Some(resource) = Resource::any(chance) else { continue };
-        let end = |seconds: i64| {
-            let end = PRESENT.as_second() + seconds;
-            k8s_openapi::jiff::Timestamp::from_second(end).unwrap_or(PRESENT).to_string()
-        };
-        let entry = match chance.below(8) {
-            0 => json!({"c": true, "e": end(-600)}),
-            1 => json!({"c": true, "e": end(-60)}),
-            2 => json!({"c": true, "e": end(10)}),
-            3 if !bindings.is_empty() => Value::Null,
-            4 if !bindings.is_empty() && with_uids => json!({"n": GHOST, "u": "a-uid-of-yore"}),
-            5 if !bindings.is_empty() && with_uids => {
-                json!({"n": chance.one_of(bindings), "u": "a-uid-of-yore"})
-            }
-            6 if !bindings.is_empty() => json!({"n": GHOST}),
-            _ => match chance.one_of(bindings) {
-                Some(name) => json!({"n": name}),
-                None => json!({"c": true, "e": end(-30)}),
-            },
-        };
-        entries.insert(resource.lock_key(), entry);
+fn annotate(object: &mut Value, name: &str, text: &str) {
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations") {
+        insert(annotations, name, json!(text));
     }
-    Value::Object(entries)
 }

@@ -1,11 +1,9 @@
 //! Requests and answers as data.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::text_at;
 use crate::api::{ClusterName, Kind, Text};
 use crate::snapshot::Origin;
 
@@ -138,27 +136,5 @@ impl Request {
     /// The same, but nothing is changed.
     pub fn dry_run(self) -> Self {
         Self { dry_run: true, ..self }
-    }
-}
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verb, name) = match &self.verb {
-            Verb::Get => ("get", &*self.name),
-            Verb::List => ("list", "*"),
-            Verb::Create(body) => ("create", text_at(body, &["metadata", "name"])),
-            Verb::Update(_) => ("update", &*self.name),
-            Verb::Merge(_) => ("merge", &*self.name),
-            Verb::Apply { .. } => ("apply", &*self.name),
-            Verb::Delete(_) => ("delete", &*self.name),
-        };
-        write!(f, "{verb} {} {}|{name}", self.kind, self.cluster)?;
-        if !self.subresource.is_empty() {
-            write!(f, " ({})", self.subresource)?;
-        }
-        match &self.verb {
-            Verb::Merge(patch) => write!(f, " {patch}"),
-            _ => Ok(()),
-        }
     }
 }
