@@ -12,6 +12,9 @@ mod notes;
 mod run;
 #[path = "cli/scale.rs"]
 mod scale;
+#[cfg(feature = "sim")]
+#[path = "cli/simulate.rs"]
+mod simulate;
 
 use std::io::Read;
 use std::process::Stdio;

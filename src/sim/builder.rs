@@ -1,6 +1,7 @@
 //! Worlds, and what users do in them, from a seed.
 
 mod deeds;
+mod fleet;
 mod locks;
 mod objects;
 mod plan;

@@ -1,6 +1,6 @@
 //! The laws, asked of a world that runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::shard::Shard;
 use super::{Chance, Event, Happened, Kcp};
 use crate::api::{ApiBindingStatus, BindingKey, GroupResource, Kind, Text};
 use crate::effect::{Effect, Outcome};
-use crate::snapshot::{Change, Lock, Origin, Snapshot};
+use crate::snapshot::{Change, Layout, Lock, Origin, Snapshot};
 
 /// One step in so many is looked at closely.
 const CLOSELY: u64 = 64;
@@ -30,6 +30,8 @@ pub(super) struct Judge {
     /// The version of the LogicalCluster on which each pass planned last.
     asked_on: BTreeMap<Place, Text>,
     owners: Owners,
+    /// Bindings that may list what another one lists. See [`Judge::excuse`].
+    excused: BTreeSet<BindingKey>,
     /// The version at which the binding of a uid was created.
     created: BTreeMap<Text, u64>,
     chance: Chance,
@@ -50,6 +52,7 @@ impl Judge {
             bounds: BTreeMap::new(),
             asked_on: BTreeMap::new(),
             owners: Owners::default(),
+            excused: BTreeSet::new(),
             created: BTreeMap::new(),
             chance,
             steps: 0,
@@ -80,7 +83,9 @@ impl Judge {
             self.created.entry(text_at(binding, &["metadata", "uid"]).into()).or_insert(version);
         }
         let verdict = self.owners.note(key, status.as_ref());
-        self.ask(Law::Exclusive, verdict);
+        if !self.excused.contains(key) {
+            self.ask(Law::Exclusive, verdict);
+        }
     }
 
     /// Something happened at the server.
@@ -141,6 +146,9 @@ impl Judge {
         outcome: &Outcome,
     ) {
         let Outcome::Done(_) = outcome else { return };
+        if let Effect::PatchApiBindingStatus(_) = effect {
+            self.excuse(key, view);
+        }
         let written_at = before.map(|before| text_at(before, &["metadata", "resourceVersion"]).parse().unwrap_or(0));
         let lives = |lock: &Lock| {
             let holder =
@@ -163,10 +171,27 @@ impl Judge {
         self.ask(Law::Confined, verdict.map_err(|why| format!("{key}: {effect}: {why}")));
     }
 
+    /// Locks of the single layout have no uids. Where a controller knows a binding that was created anew, and
+    /// a LogicalCluster from before that, the lock of the predecessor looks like its own: `exclusive`
+    /// cannot promise anything then (DEVIATIONS.md).
+    fn excuse(&mut self, key: &BindingKey, view: &Snapshot) {
+        let home = view.logical_cluster(&key.cluster).map(|home| home.meta.resource_version.parse().unwrap_or(0));
+        let created = view.binding(key).and_then(|binding| self.created.get(&binding.meta.uid).copied());
+        if view.layout() == Layout::Single && created > home {
+            self.excused.insert(key.clone());
+        }
+    }
+
     /// A worker has its answer.
     pub fn answered(&mut self, place: Place, outcome: &Outcome) {
         if let Some(bounds) = self.bounds.get_mut(&place) {
             bounds.answered(outcome);
+        }
+        if let Outcome::Done(object) = outcome
+            && object.kind() == Kind::LogicalCluster
+        {
+            // What a pass itself made of the LogicalCluster leaves its answers standing.
+            self.asked_on.insert(place, object.metadata().resource_version.as_deref().unwrap_or_default().into());
         }
     }
 
