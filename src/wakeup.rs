@@ -9,7 +9,7 @@ use crate::api::{BindingKey, ClusterName, GroupResource, IdentityHash, ResourceN
 use crate::snapshot::names::NameQuery;
 use crate::snapshot::world::{Event, FactChange, World};
 use crate::snapshot::{
-    Annotation, Applied, Binding, Cluster, Crd, Export, Home, Layer, Layout, Lock, Origin, Schema, Snapshot,
+    Annotation, Applied, Binding, Cluster, Crd, Export, Home, Layer, Layout, Lock, Locks, Origin, Schema, Snapshot,
 };
 
 /// The keys that are to be processed after a change: those of bindings that are gone and left
@@ -272,11 +272,12 @@ fn changed<K: Ord + Clone>(
 }
 
 /// What every binding of a cluster sees of its LogicalCluster, whatever it wants: whether it is
-/// there, which annotations cannot be read and why, and whether its own would be written anew.
-fn guise(home: Option<&Home>, own: Layer) -> Option<([Option<&Text>; 4], bool, bool)> {
+/// there, which annotations cannot be read and why, and whether its own is there and would be
+/// written anew.
+fn guise(home: Option<&Home>, own: Layer) -> Option<([Option<&Text>; 4], Option<bool>)> {
     let home = home.filter(|home| !home.meta.resource_version.is_empty())?;
-    let is_canonical = home.layer(own).locks().is_some_and(|locks| locks.is_canonical());
-    Some((Layer::ALL.map(|layer| home.layer(layer).why()), *home.layer(own) == Annotation::Missing, is_canonical))
+    let is_canonical = home.layer(own).locks().map(Locks::is_canonical);
+    Some((Layer::ALL.map(|layer| home.layer(layer).why()), is_canonical))
 }
 
 /// The resources whose entries differ.

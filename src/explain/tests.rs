@@ -199,6 +199,18 @@ fn locks_that_are_put_right() {
 }
 
 #[test]
+fn locks_that_are_had_or_to_be_had() {
+    let found = |scene: Scene| scene.explain().resources.first().and_then(|resource| resource.lock.clone());
+    let own = |text: &str| found(Scene::new().lock(Layer::Bindings, text));
+    assert_eq!(found(Scene::new()), Some(LockFound::Free));
+    assert_eq!(own(r#"{"geese.farm.example":{}}"#), Some(LockFound::Free), "D7");
+    assert_eq!(own(r#"{"geese.farm.example":{"n":"geese","u":"meadow-geese"}}"#), Some(LockFound::Own));
+    let over = Scene::new().lock(Layer::Pending, r#"{"geese.farm.example":{"c":true,"e":"2020-06-01T12:00:00Z"}}"#);
+    let ended = "2020-06-01T12:01:15Z".parse().unwrap();
+    assert_eq!(found(over), Some(LockFound::TakenOver { ended }));
+}
+
+#[test]
 fn locks_of_crds() {
     let crds = |text: &str| Scene::new().lock(Layer::Crds, text);
     let crd = crd("meadow", "geese.farm.example", &names("geese", "Gander"), true);

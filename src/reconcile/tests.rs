@@ -121,3 +121,68 @@ fn a_creation_names_its_schema() {
     let body: Value = create.body.to_value();
     assert_eq!(body["metadata"]["name"], "s-hens");
 }
+
+/// A neighbour lists the bound CRDs of these plurals, none of which is there.
+fn lists(plurals: &[&str]) -> Seen {
+    let entry = |plural: &&str| {
+        let mut entry = bound(plural);
+        entry["resource"] = json!(format!("old-{plural}"));
+        entry
+    };
+    let entries: Vec<Value> = plurals.iter().map(entry).collect();
+    binding("other", json!({"status": {"phase": "Bound", "boundResources": entries}}))
+}
+
+/// The plan of `mine`, and that a pass does just that.
+fn foreseen(objects: &[Seen]) -> Vec<String> {
+    let mine = objects.iter().find(|seen| seen.object().key().name == *"mine").map(read).unwrap();
+    let (after, effects) = crate::reconcile(&world(Split, objects), &mine);
+    let planned = lines(&effects);
+    let played = play(Split, objects, "mine");
+    assert_eq!([planned.clone(), vec!["forget".into()]].concat(), played.log);
+    assert_eq!(after.status, played.status);
+    let why = played.why();
+    assert!(why.starts_with("False NamingConflicts Error Unable to bind APIs: naming conflict"), "{why}");
+    planned
+}
+
+/// What a plan creates takes names, if a neighbour lists it.
+#[test]
+fn the_first_creation_that_stops_the_binding_is_the_last_that_is_planned() {
+    let takes_hens = json!({"spec": {"names": {"shortNames": ["hens"]}}});
+    let objects = [
+        export(&["ducks", "hens", "goats"], json!({})),
+        schema("ducks", takes_hens),
+        schema("hens", json!({})),
+        schema("goats", json!({})),
+        lists(&["ducks"]),
+        binding("mine", json!({})),
+        home(json!({"bindings": {"a.x": {"n": "ghost"}}})),
+    ];
+    let own = |plural: &str| format!(r#""{plural}.farm.test":{{"n":"mine","u":"u-mine"}}"#);
+    let lock = format!("lock bindings {{{},{},{}}}", own("ducks"), own("goats"), own("hens"));
+    assert_eq!(foreseen(&objects), ["read binding ghost", &lock, "create s-ducks", "commit"]);
+}
+
+#[test]
+fn creations_for_claims_go_on_after_the_one_that_stops_the_binding() {
+    let takes_hens = json!({"spec": {"names": {"shortNames": ["hens"]}}});
+    let claimed = ["cats", "bats", "ducks", "ants", "rats"];
+    let claim = |plural: &str| json!({"group": "farm.test", "resource": plural, "identityHash": "id-pond", "state": "Accepted"});
+    let claims = json!({"spec": {"permissionClaims": claimed.map(claim)}});
+    for at in 0..claimed.len() {
+        let pond = export(&claimed, json!({"metadata": {"name": "pond"}, "status": {"identityHash": "id-pond"}}));
+        let mut objects = vec![export(&["hens"], json!({})), schema("hens", json!({})), pond, lists(&claimed)];
+        objects.extend(
+            claimed
+                .iter()
+                .enumerate()
+                .map(|(position, plural)| schema(plural, if position == at { takes_hens.clone() } else { json!({}) })),
+        );
+        objects.extend([binding("mine", claims.clone()), home(json!({"bindings": {"a.x": {"n": "ghost"}}}))]);
+        let mut expect: Vec<String> = claimed.iter().map(|plural| format!("create s-{plural}")).collect();
+        let lock = r#"lock bindings {"hens.farm.test":{"n":"mine","u":"u-mine"}}"#;
+        expect.extend(["read binding ghost", lock, "commit"].map(Into::into));
+        assert_eq!(foreseen(&objects), expect);
+    }
+}

@@ -38,14 +38,11 @@ impl<T: Ord + Clone> Set<T> {
             Self::One(one) => one == item,
             Self::Many(many) => {
                 many.remove(item);
-                match (many.len(), many.get_min().cloned()) {
-                    (_, None) => true,
-                    (1, Some(last)) => {
-                        *self = Self::One(last);
-                        false
-                    }
-                    _ => false,
+                // Many are two at least, so one is left at least.
+                if let (1, Some(last)) = (many.len(), many.get_min().cloned()) {
+                    *self = Self::One(last);
                 }
+                false
             }
         }
     }

@@ -364,7 +364,27 @@ mod tests {
         assert!(!locks.is_canonical());
         let written = r#"{"a.g":{"n":"x","u":"1"},"b.g":{"c":true,"e":"2026-06-01T12:00:00Z"},"c.g":{}}"#;
         assert_eq!(locks.to_text(), written);
+        assert_eq!((locks.len(), locks.is_empty(), locks.iter().count()), (3, false, 3));
         assert!(super::Annotation::read(written).locks().is_some_and(Locks::is_canonical));
+    }
+
+    #[test]
+    fn times_are_read_with_any_offset_and_fraction_and_written_in_utc_and_whole_seconds() {
+        for (read, written) in [
+            ("2026-06-01T12:00:00Z", "2026-06-01T12:00:00Z"),
+            ("2026-06-01T12:00:00.999Z", "2026-06-01T12:00:00Z"),
+            ("2026-06-01T12:00:00+02:30", "2026-06-01T09:30:00Z"),
+            ("2026-06-01T12:00:00-02:30", "2026-06-01T14:30:00Z"),
+            ("2026-06-01T12:00:00.5-00:59", "2026-06-01T12:59:00Z"),
+            ("2026-06-01T12:00:00+24:00", "2026-05-31T12:00:00Z"),
+        ] {
+            let text = |time: &str| format!(r#"{{"a":{{"c":true,"e":"{time}"}}}}"#);
+            assert_eq!(locks(&text(read)).to_text(), text(written), "{read}");
+        }
+        for wrong in ["25:00", "00:60", "99:99"] {
+            let text = format!(r#"{{"a":{{"c":true,"e":"2026-06-01T12:00:00+{wrong}"}}}}"#);
+            assert!(Annotation::read(&text).why().is_some_and(|why| why.contains("RFC 3339")), "{wrong}");
+        }
     }
 
     #[test]

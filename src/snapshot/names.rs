@@ -102,3 +102,24 @@ impl Comparable<NameKey> for NameQuery<'_> {
         self.cmp(&NameQuery::from(key))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_its_key_and_no_other() {
+        let (geese, ducks) = (Text::from("geese"), Text::from("ducks"));
+        let keys = ["farm.test", "pond.test"].into_iter().flat_map(|group| {
+            let names = [&geese, &ducks].into_iter().flat_map(|text| [Name::Resource(text), Name::Kind(text)]);
+            names.map(move |name| NameKey::new(group, name))
+        });
+        let keys: Vec<NameKey> = keys.collect();
+        for (at, query) in keys.iter().map(NameQuery::from).enumerate() {
+            for (position, key) in keys.iter().enumerate() {
+                assert_eq!(query.equivalent(key), at == position, "{query:?} {key:?}");
+                assert_eq!(query.compare(key), keys[at].cmp(key), "{query:?} {key:?}");
+            }
+        }
+    }
+}

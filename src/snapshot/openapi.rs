@@ -282,6 +282,15 @@ mod tests {
             (json!({"nullable": "no"}), "nullable: expected a boolean, found a string"),
             (json!({"maximum": "1"}), "maximum: expected a number, found a string"),
             (json!({"enum": {}}), "enum: expected a list, found an object"),
+            (json!({"required": {"a": "b"}}), "required: expected a list of strings, found an object"),
+            (json!({"allOf": {"a": {}}}), "allOf: expected a list of schemas, found an object"),
+            (
+                json!({"x-kubernetes-validations": {"a": {}}}),
+                "x-kubernetes-validations: expected a list of objects, found an object",
+            ),
+            (json!({"dependencies": [{}]}), "dependencies: expected an object, found a list"),
+            (json!({"externalDocs": []}), "externalDocs: expected an object, found a list"),
+            (json!({"not": [{}]}), "not: expected an object, found a list"),
             (
                 json!({"minItems": 9_223_372_036_854_775_808_u64}),
                 "minItems: expected an integer, found `9223372036854775808`",

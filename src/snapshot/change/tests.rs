@@ -106,6 +106,20 @@ fn a_deletion_is_remembered_until_its_stream_has_passed_it() {
     check(events(other_stream), None);
 }
 
+/// How many deletions are remembered.
+fn remembered(changes: impl IntoIterator<Item = Change>) -> usize {
+    apply(changes).memory.streams.values().map(|stream| stream.deleted.len()).sum()
+}
+
+#[test]
+fn a_deletion_that_its_stream_has_passed_is_forgotten() {
+    assert_eq!(remembered([hens("10").put(), gone("12")]), 1);
+    assert_eq!(remembered([hens("10").put(), gone("12"), bookmark("11")]), 1);
+    assert_eq!(remembered([hens("10").put(), gone("12"), bookmark("12")]), 0);
+    assert_eq!(remembered([hens("10").put(), gone("12"), list("13", &[])]), 0);
+    assert_eq!(remembered([hens("10").put(), gone("12"), hens("13").put()]), 0, "it is there again");
+}
+
 #[test]
 fn what_is_not_in_a_list_is_gone() {
     check([hens("10").put(), list("12", &[])], None);

@@ -125,3 +125,46 @@ fn getters_give_what_is_known_in_order() {
         (None, None, None)
     );
 }
+
+#[test]
+fn a_time_that_is_out_of_range_counts_as_the_nearest_that_is_not() {
+    let mut snapshot = Snapshot::new(Layout::Split);
+    assert_eq!(snapshot.now(), Timestamp::UNIX_EPOCH);
+    for (seconds, now) in [
+        (1_780_315_200, "2026-06-01T12:00:00Z".to_owned()),
+        (-1, "1969-12-31T23:59:59Z".to_owned()),
+        (i64::MIN, Timestamp::MIN.to_string()),
+        (i64::MAX, Timestamp::MAX.to_string()),
+    ] {
+        snapshot.set_unix_time(seconds);
+        assert_eq!(snapshot.now().to_string(), now);
+    }
+}
+
+#[test]
+fn a_snapshot_is_shown_as_json_each_object_in_its_place() {
+    let objects = [
+        vec![export(&["hens"], json!({})).global(), schema("hens", json!({})).global(), conversion("hens").global()],
+        vec![binding("mine", json!({})), home(json!({})), conversion("hens")],
+        farm(&["hens"]),
+    ];
+    let snapshot = world(Layout::Single, &objects.concat());
+    let shown: serde_json::Value = serde_json::from_str(&format!("{snapshot:?}")).unwrap();
+    assert_eq!(shown, serde_json::to_value(&snapshot).unwrap());
+    assert_eq!((&shown["layout"], &shown["now"]), (&json!("single"), &json!(NOW)));
+    let (clusters, hens) = (&shown["clusters"], "v1.hens.farm.test");
+    assert_eq!(clusters["meadow"]["logicalCluster"]["uid"], "u-meadow");
+    for (cluster, field, name, uid) in [
+        ("meadow", "bindings", "mine", "u-mine"),
+        ("farm", "exports", "farm", "u-farm"),
+        ("farm", "schemas", hens, "s-hens"),
+        ("farm", "conversions", hens, "u-v1.hens.farm.test"),
+        ("farm", "globalExports", "farm", "u-farm"),
+        ("farm", "globalSchemas", hens, "s-hens"),
+        ("farm", "globalConversions", hens, "u-v1.hens.farm.test"),
+        ("system:bound-crds", "crds", "s-hens", "u-s-hens"),
+    ] {
+        let found = &clusters[cluster][field];
+        assert_eq!((&found[name]["uid"], found.as_object().map(|all| all.len())), (&json!(uid), Some(1)), "{field}");
+    }
+}
