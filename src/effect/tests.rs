@@ -26,6 +26,13 @@ fn each_effect_is_printed_in_one_line() {
 }
 
 #[test]
+fn reads_ask_and_all_else_does_something() {
+    let reads: Vec<bool> = effects().iter().map(Effect::is_read).collect();
+    assert_eq!(reads, [true, true, false, false, false]);
+    assert!(!Effect::Requeue(Retry::Now).is_read());
+}
+
+#[test]
 fn effects_and_outcomes_survive_being_written_and_read() {
     for effect in effects() {
         let text = serde_json::to_string(&effect).unwrap();
