@@ -30,6 +30,7 @@ fn bindings_are_found_by_target_claim_and_bound_crd() {
     assert_eq!(texts(meadow.with_claim(&"id".into())), ["c"]);
     assert_eq!(texts(meadow.listing("s-hens")), ["a", "b"]);
     assert_eq!(texts(meadow.listed()), ["s-ducks", "s-hens"]);
+    assert_eq!((meadow.target_count(), meadow.listed_count()), (2, 2));
     snapshot.apply(binding("a", json!({"metadata": {"resourceVersion": "6"}})).put());
     snapshot.apply(binding("c", json!({})).delete());
     let meadow = cluster(&snapshot);
@@ -64,6 +65,8 @@ fn crds_are_found_by_the_names_they_take_or_ask_for() {
     let mut snapshot = meadow(&[own_crd("hens", json!({})), own_crd("ducks", unjudged())]);
     let named = |snapshot: &Snapshot, resource: &str| {
         let resource = GroupResource::from(resource);
+        let count = cluster(snapshot).named(NameQuery::plural(&resource)).count();
+        assert_eq!(cluster(snapshot).named_count(NameQuery::plural(&resource)), count);
         texts(cluster(snapshot).named(NameQuery::plural(&resource)).map(|(name, _)| name)).join(" ")
     };
     assert_eq!(named(&snapshot, "hens.farm.test"), "hens.farm.test");
