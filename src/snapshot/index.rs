@@ -156,6 +156,7 @@ mod tests {
         reindex(&mut index, &[], &["a", "b"], &1);
         reindex(&mut index, &[], &["a"], &2);
         assert_eq!(members(&index, "a").copied().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(format!("{index:?}"), r#"{"a": {1, 2}, "b": {1}}"#);
         reindex(&mut index, &["a", "b"], &["b"], &1);
         assert_eq!(index.get("a"), Some(&Set::One(2)));
         reindex(&mut index, &["a"], &[], &2);
