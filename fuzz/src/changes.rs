@@ -60,9 +60,8 @@ fn change(bytes: &mut Bytes<'_>) -> Change {
 }
 
 fn outcome(bytes: &mut Bytes<'_>) -> Outcome {
-    let refused = |code, reason: &str| {
-        Box::new(Status { code: Some(code), reason: Some(reason.into()), ..Status::default() })
-    };
+    let refused =
+        |code, reason: &str| Box::new(Status { code: Some(code), reason: Some(reason.into()), ..Status::default() });
     let object = Box::new(POOL[bytes.below(256) % POOL.len()].clone());
     match bytes.below(9) {
         0 => Outcome::Conflict { status: refused(409, "Conflict"), current: None },

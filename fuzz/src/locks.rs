@@ -24,7 +24,8 @@ fn world(layout: Layout, layer: Layer, text: &str) -> Model {
     let mut model = Model::new(layout, NOW);
     let names = json!({"plural": "geese", "singular": "goose", "kind": "Goose", "listKind": "GooseList"});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}});
-    let schema = json!({"spec": {"group": "farm.example", "names": names, "scope": "Namespaced", "versions": [version]}});
+    let schema =
+        json!({"spec": {"group": "farm.example", "names": names, "scope": "Namespaced", "versions": [version]}});
     let entry = json!({"name": "geese", "group": "farm.example", "schema": "geese", "storage": {"crd": {}}});
     let export = json!({"spec": {"resources": [entry]}, "status": {"identityHash": "id"}});
     let binding = json!({

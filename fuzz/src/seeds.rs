@@ -58,7 +58,8 @@ pub fn reader() -> Vec<Vec<u8>> {
         let items: Vec<String> = recorded().iter().map(Value::to_string).filter(|line| line.len() < 2_000).collect();
         items.into_iter().take(3).collect::<Vec<_>>().join(",")
     });
-    let odd = ["&a [*a]", "a: &b {<<: *b}", "? [a]\n: b", "%YAML 1.2\n---\n!!binary x", "\u{feff}{}", "{\"a\":1}{\"b\":2}"];
+    let odd =
+        ["&a [*a]", "a: &b {<<: *b}", "? [a]\n: b", "%YAML 1.2\n---\n!!binary x", "\u{feff}{}", "{\"a\":1}{\"b\":2}"];
     let lines = objects().into_iter().take(20);
     documents.chain([list]).chain(odd.map(str::to_owned)).map(String::into_bytes).chain(lines).collect()
 }

@@ -33,8 +33,10 @@ fn mutated(seeds: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
             }
             4 => bytes.truncate(at),
             5 => {
-                let tokens: [&[u8]; 12] =
-                    [b"null", b"{}", b"[]", b"\"\"", b"true", b"-1", b"1e999", b",", b":", b"\\u0000", b"\xff", b"\n---\n"];
+                let tokens: [&[u8]; 12] = [
+                    b"null", b"{}", b"[]", b"\"\"", b"true", b"-1", b"1e999", b",", b":", b"\\u0000", b"\xff",
+                    b"\n---\n",
+                ];
                 let token = chance.one_of(&tokens).copied().unwrap_or_default();
                 bytes.splice(at..at, token.iter().copied());
             }
