@@ -32,7 +32,15 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// What worlds are played: those of seeds, or one again and again.
 struct Worlds<'a> {
     args: &'a SimulateArgs,
-    input: Option<(Layout, Vec<Value>, Vec<Value>)>,
+    input: Option<Given>,
+}
+
+/// A world that was given.
+struct Given {
+    layout: Layout,
+    objects: Vec<Value>,
+    /// What the cache server has.
+    global: Vec<Value>,
 }
 
 /// One world, and what came of it.
@@ -97,7 +105,7 @@ pub fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<Verdict, Failure>
     Ok(if played.iter().any(is_broken) { Verdict::Open } else { Verdict::Fine })
 }
 
-fn input(args: &SimulateArgs) -> Result<Option<(Layout, Vec<Value>, Vec<Value>)>, Failure> {
+fn input(args: &SimulateArgs) -> Result<Option<Given>, Failure> {
     if args.files.is_empty() {
         return Ok(None);
     }
@@ -109,7 +117,7 @@ fn input(args: &SimulateArgs) -> Result<Option<(Layout, Vec<Value>, Vec<Value>)>
     for note in &world.notes {
         let _ = writeln!(anstream::stderr(), "note: {note}");
     }
-    Ok(Some((world.snapshot.layout(), objects, copies)))
+    Ok(Some(Given { layout: world.snapshot.layout(), objects, global: copies }))
 }
 
 fn values(objects: &[(Source, Object)]) -> Result<Vec<Value>, Failure> {
@@ -121,7 +129,7 @@ impl Worlds<'_> {
     fn scenario(&self, seed: u64) -> Scenario {
         let args = self.args;
         let mut scenario = match &self.input {
-            Some((layout, objects, global)) => {
+            Some(Given { layout, objects, global }) => {
                 let mut scenario = Scenario::of(seed, *layout, objects.clone());
                 scenario.global.clone_from(global);
                 scenario

@@ -123,7 +123,7 @@ pub const ALL: &[Edit] = &[
     Edit {
         name: "own-lock-released-when-not-wanted",
         law: "exclusive",
-        proof: Simulation,
+        proof: Explore,
         file: "reconcile/locks.rs",
         find: "let kept = self.own.iter().filter(|(resource, _)| !dead.contains(resource)).cloned();",
         replace: "let (name, binding) = (self.name().clone(), self.planning.binding);
@@ -272,20 +272,34 @@ pub const ALL: &[Edit] = &[
 fn everything(snapshot: &Snapshot) -> Vec<BindingKey> {",
     },
     Edit {
-        name: "start-passes-over-who-is-gone",
+        name: "start-passes-over-what-waits",
         law: "recovers",
         proof: Simulation,
         file: "wakeup.rs",
-        find: "    woken.gone.into_iter().chain(woken.keys).collect()\n",
-        replace: "    woken.keys.into_iter().collect()\n",
+        find: "pub fn all(snapshot: &Snapshot) -> Vec<BindingKey> {",
+        replace: "pub fn all(snapshot: &Snapshot) -> Vec<BindingKey> {
+    let mut keys = everything(snapshot);
+    keys.retain(|key| snapshot.binding(key).is_none_or(|binding| binding.status.phase.as_str() != \"Binding\"));
+    keys
+}
+
+fn everything(snapshot: &Snapshot) -> Vec<BindingKey> {",
     },
     Edit {
         name: "established-wakes-nobody",
-        law: "stable",
+        law: "woken",
         proof: Simulation,
         file: "wakeup.rs",
         find: "            self.schema_that_exists(cluster, schema);\n        }\n        for schema in world.schemas_with_uid(name) {",
         replace: "            let _ = (cluster, schema);\n        }\n        for schema in world.schemas_with_uid(name).take(0) {",
+    },
+    Edit {
+        name: "failed-is-not-tried-again",
+        law: "stable",
+        proof: Simulation,
+        file: "pass.rs",
+        find: "        if self.failure.happened || early.is_some() || self.notes.lacks_answers() || self.notes.ask_no_more {",
+        replace: "        if early.is_some() || self.notes.lacks_answers() || self.notes.ask_no_more {",
     },
     Edit {
         name: "no-look-when-a-lock-is-over",

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Verdict, same};
 use crate::api::{BindingKey, ClusterName, GroupResource};
 use crate::effect::{Effect, Patch};
+use crate::sim::kcp::at;
 use crate::snapshot::{Annotation, Layer, Layout, Lock, Snapshot};
 
 /// Every write goes to the binding's own LogicalCluster, its own status, or `system:bound-crds`, on what was
@@ -28,8 +29,12 @@ pub fn confined(
         Effect::CreateCrd(create) => {
             same("where a CRD is created", create.cluster.as_str(), ClusterName::BOUND_CRDS)?;
             let body = create.body.to_value();
-            same("its name", &body["metadata"]["name"], &json!(create.name))?;
-            same("its cluster", &body["metadata"]["annotations"]["kcp.io/cluster"], &json!(ClusterName::BOUND_CRDS))
+            same("its name", at(&body, &["metadata", "name"]), &json!(create.name))?;
+            same(
+                "its cluster",
+                at(&body, &["metadata", "annotations", "kcp.io/cluster"]),
+                &json!(ClusterName::BOUND_CRDS),
+            )
         }
         Effect::PatchApiBindingStatus(patch) => {
             same("whose status", &BindingKey::new(patch.cluster.clone(), patch.name.clone()), key)?;
@@ -40,12 +45,12 @@ pub fn confined(
             let known = seen.binding(key).ok_or("a commit for nobody")?;
             same("precondition", &patch.resource_version, &known.meta.resource_version)?;
             let metadata: Vec<&str> =
-                body["metadata"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+                at(&body, &["metadata"]).as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
             let has_version = !patch.resource_version.is_empty();
             same("metadata", &metadata[..], if has_version { &["name", "resourceVersion"] } else { &["name"] })?;
             same(
                 "precondition in the body",
-                body["metadata"]["resourceVersion"].as_str().unwrap_or_default(),
+                at(&body, &["metadata", "resourceVersion"]).as_str().unwrap_or_default(),
                 &patch.resource_version,
             )
         }
@@ -70,7 +75,7 @@ fn lock(
     same("precondition", &patch.resource_version, &home.meta.resource_version)?;
     let layer = own_layer(seen.layout());
     let body = patch.body.to_value();
-    let text = body["metadata"]["annotations"][layer.annotation()].as_str().ok_or("no locks in it")?.to_owned();
+    let text = at(&body, &["metadata", "annotations", layer.annotation()]).as_str().ok_or("no locks in it")?.to_owned();
     let expected = json!({
         "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
         "metadata": {
@@ -116,6 +121,6 @@ pub(super) fn own_layer(layout: Layout) -> Layer {
 /// The locks of a patch, as it writes them.
 pub(super) fn written(patch: &Patch, layer: Layer) -> Map<String, Value> {
     let body = patch.body.to_value();
-    let text = body["metadata"]["annotations"][layer.annotation()].as_str().unwrap_or_default();
+    let text = at(&body, &["metadata", "annotations", layer.annotation()]).as_str().unwrap_or_default();
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ use super::{Model, Verdict};
 use crate::api::{ApiBindingStatus, BindingKey, Kind, Object};
 use crate::effect::{Effect, Outcome, Patch, Retry};
 use crate::pass::{Pass, Step};
+use crate::sim::kcp::at;
 use crate::snapshot::{Origin, Snapshot};
 
 /// How reads are answered.
@@ -123,8 +124,8 @@ impl Server {
     }
 
     fn apply(&mut self, kind: Kind, patch: &Patch) -> Outcome {
-        let at = (kind, BindingKey::new(patch.cluster.clone(), patch.name.clone()));
-        let Some(before) = self.objects.get(&at) else { return not_found() };
+        let place = (kind, BindingKey::new(patch.cluster.clone(), patch.name.clone()));
+        let Some(before) = self.objects.get(&place) else { return not_found() };
         let mut object = Object::clone(before);
         let version = object.metadata().resource_version.clone().unwrap_or_default();
         if !patch.resource_version.is_empty() && version != *patch.resource_version {
@@ -134,13 +135,13 @@ impl Server {
         let body = patch.body.to_value();
         match &mut object {
             Object::ApiBinding(binding) => {
-                let Ok(status) = serde_json::from_value(body["status"].clone()) else {
+                let Ok(status) = serde_json::from_value(at(&body, &["status"]).clone()) else {
                     return refused(400, "BadRequest");
                 };
                 binding.status = status;
             }
             other => {
-                let texts = body["metadata"]["annotations"].as_object().into_iter().flatten();
+                let texts = at(&body, &["metadata", "annotations"]).as_object().into_iter().flatten();
                 let texts = texts.map(|(name, text)| (name.clone(), text.as_str().unwrap_or_default().to_owned()));
                 other.metadata_mut().annotations.get_or_insert_default().extend(texts);
             }
@@ -148,7 +149,7 @@ impl Server {
         if **before != object {
             object.metadata_mut().resource_version = Some(self.next_version());
         }
-        self.objects.insert(at, Arc::new(object.clone()));
+        self.objects.insert(place, Arc::new(object.clone()));
         Outcome::done(object)
     }
 
