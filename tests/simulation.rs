@@ -69,7 +69,7 @@ fn laws_hold_whatever_goes_wrong() {
 fn laws_hold_when_nothing_goes_wrong() {
     let reports = worlds(100, |seed| Scenario::new(seed).with_faults(Faults::none()));
     hold(&reports);
-    let bound: usize = reports.iter().map(|(_, report)| report.bindings.1).sum();
+    let bound: usize = reports.iter().map(|(_, report)| report.bound).sum();
     assert!(bound > 0, "nothing was ever bound");
 }
 

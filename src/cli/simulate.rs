@@ -163,6 +163,7 @@ impl Worlds<'_> {
         let mut scenario = Scenario::of(seed, layout, builder.build().collect());
         scenario.shards = usual.shards;
         scenario.deeds = builder.deeds(args.deeds.unwrap_or(12));
+        scenario.vandals = builder.vandals(3);
         scenario
     }
 
@@ -234,7 +235,7 @@ fn faults(report: &Report) -> BTreeMap<&'static str, u64> {
 }
 
 fn data(played: &Played) -> WorldData<'_> {
-    let Report { counts, elapsed, broken, trace, bindings, .. } = &played.report;
+    let Report { counts, elapsed, broken, trace, bindings, bound, .. } = &played.report;
     let smallest = played.smallest.as_ref().map(|(_, report)| texts(&report.trace)).unwrap_or_default();
     WorldData {
         seed: played.seed,
@@ -242,8 +243,8 @@ fn data(played: &Played) -> WorldData<'_> {
         passes: counts.passes,
         requests: counts.requests,
         seconds: elapsed.as_secs_f64(),
-        bindings: bindings.0,
-        bound: bindings.1,
+        bindings: *bindings,
+        bound: *bound,
         faults: faults(&played.report),
         broken: broken.as_ref().map(|broken| BrokenData {
             law: broken.law.as_str(),
@@ -280,15 +281,15 @@ fn tell(args: &SimulateArgs, played: &[Played], out: &mut dyn Write) -> Result<(
             }
             writeln!(out)?;
         } else if played.len() == 1 || args.trace {
-            let (all, bound) = report.bindings;
             writeln!(
                 out,
-                "{bold}seed {seed}{bold:#}: at rest after {} and {:.1} s: {}, {}, {bound} of {} bound",
+                "{bold}seed {seed}{bold:#}: at rest after {} and {:.1} s: {}, {}, {} of {} bound",
                 counted(report.counts.steps as usize, "step", "steps"),
                 report.elapsed.as_secs_f64(),
                 counted(report.counts.passes as usize, "pass", "passes"),
                 counted(report.counts.requests as usize, "request", "requests"),
-                counted(all, "binding", "bindings"),
+                report.bound,
+                counted(report.bindings, "binding", "bindings"),
             )?;
             let faults = faults(report);
             if !faults.is_empty() {

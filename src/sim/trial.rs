@@ -23,8 +23,10 @@ pub struct Report {
     pub broken: Option<Broken>,
     /// What happened, if it was asked for.
     pub trace: Vec<Line>,
-    /// How many bindings there are at the end, and how many of them are bound.
-    pub bindings: (usize, usize),
+    /// How many bindings there are at the end.
+    pub bindings: usize,
+    /// How many of them are bound.
+    pub bound: usize,
 }
 
 /// How a scenario is played.
@@ -57,8 +59,15 @@ pub fn play(scenario: &Scenario, how: Play, mut watch: impl FnMut(&Simulation) -
     }
     let broken = act(&mut world, scenario, how, &mut watch).err();
     let phases = world.list(Kind::ApiBinding).map(|binding| text_at(binding, &["status", "phase"]));
-    let bindings = phases.fold((0, 0), |(all, bound), phase| (all + 1, bound + usize::from(phase == "Bound")));
-    Report { counts: world.counts().clone(), elapsed: world.elapsed(), broken, bindings, trace: world.take_trace() }
+    let (bindings, bound) = phases.fold((0, 0), |(all, bound), phase| (all + 1, bound + usize::from(phase == "Bound")));
+    Report {
+        counts: world.counts().clone(),
+        elapsed: world.elapsed(),
+        broken,
+        bindings,
+        bound,
+        trace: world.take_trace(),
+    }
 }
 
 fn act(

@@ -36,7 +36,6 @@ impl Simulation {
         if let Some(judge) = self.judge() {
             judge.died(at);
         }
-        self.count(Fault::Crash);
         self.tell(format_args!("controller {at}: crashes"));
         let delay = Duration::from_millis(self.luck.within(1..5_000));
         self.later(delay, Task::Start(at));

@@ -166,9 +166,7 @@ impl Simulation {
         let trouble = trouble.filter(|trouble| self.faults.has(*trouble) && concerns(*trouble, &sent.effect));
         let delay = Duration::from_millis(self.pace.within(1..12));
         let Some(trouble) = trouble else { return self.later(delay, Task::Arrive(Box::new(sent))) };
-        if trouble != Fault::Crash {
-            self.count(trouble);
-        }
+        self.count(trouble);
         let refuse = |code, reason: &str, wait| Outcome::Refused(refusal(code, reason, wait));
         let outcome = match trouble {
             Fault::Crash => {
