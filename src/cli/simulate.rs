@@ -68,6 +68,7 @@ struct WorldData<'a> {
     seconds: f64,
     bindings: usize,
     bound: usize,
+    shared: u64,
     faults: BTreeMap<&'static str, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<BrokenData<'a>>,
@@ -235,7 +236,7 @@ fn faults(report: &Report) -> BTreeMap<&'static str, u64> {
 }
 
 fn data(played: &Played) -> WorldData<'_> {
-    let Report { counts, elapsed, broken, trace, bindings, bound, .. } = &played.report;
+    let Report { counts, elapsed, broken, trace, bindings, bound, shared, .. } = &played.report;
     let smallest = played.smallest.as_ref().map(|(_, report)| texts(&report.trace)).unwrap_or_default();
     WorldData {
         seed: played.seed,
@@ -245,6 +246,7 @@ fn data(played: &Played) -> WorldData<'_> {
         seconds: elapsed.as_secs_f64(),
         bindings: *bindings,
         bound: *bound,
+        shared: *shared,
         faults: faults(&played.report),
         broken: broken.as_ref().map(|broken| BrokenData {
             law: broken.law.as_str(),
@@ -300,6 +302,10 @@ fn tell(args: &SimulateArgs, played: &[Played], out: &mut dyn Write) -> Result<(
     }
     let broken = played.iter().filter(|played| played.report.broken.is_some()).count();
     let steps: u64 = played.iter().map(|played| played.report.counts.steps).sum();
+    let shared: u64 = played.iter().map(|played| played.report.shared).sum();
+    if shared > 0 {
+        writeln!(out, "{shared} times two bindings came to list one resource, against which nothing can be promised")?;
+    }
     let laws = match (broken, args.no_laws) {
         (0, true) => "all came to rest".to_owned(),
         (0, false) => "all laws held, all came to rest".to_owned(),

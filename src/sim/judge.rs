@@ -30,6 +30,10 @@ pub(super) struct Judge {
     /// The version of the LogicalCluster on which each pass planned last.
     asked_on: BTreeMap<Place, Text>,
     owners: Owners,
+    /// Something is on that nobody can promise anything against: then it is only counted how often two
+    /// bindings list one resource.
+    is_lenient: bool,
+    shared: u64,
     /// Bindings that may list what another one lists. See [`Judge::excuse`].
     excused: BTreeSet<BindingKey>,
     /// The version at which the binding of a uid was created.
@@ -43,7 +47,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub fn new(shards: &[Shard], processes: &[Process], chance: Chance) -> Self {
+    pub fn new(shards: &[Shard], processes: &[Process], is_lenient: bool, chance: Chance) -> Self {
         let models =
             processes.iter().map(|process| Model::new(process.snapshot.layout(), process.snapshot.now())).collect();
         let mut judge = Self {
@@ -52,6 +56,8 @@ impl Judge {
             bounds: BTreeMap::new(),
             asked_on: BTreeMap::new(),
             owners: Owners::default(),
+            is_lenient,
+            shared: 0,
             excused: BTreeSet::new(),
             created: BTreeMap::new(),
             chance,
@@ -70,6 +76,10 @@ impl Judge {
         self.broken.as_ref()
     }
 
+    pub fn shared(&self) -> u64 {
+        self.shared
+    }
+
     /// Takes note of what a law says.
     pub fn ask(&mut self, law: Law, verdict: Verdict) {
         if let (None, Err(why)) = (&self.broken, verdict) {
@@ -83,8 +93,9 @@ impl Judge {
             self.created.entry(text_at(binding, &["metadata", "uid"]).into()).or_insert(version);
         }
         let verdict = self.owners.note(key, status.as_ref());
-        if !self.excused.contains(key) {
-            self.ask(Law::Exclusive, verdict);
+        match verdict {
+            Err(_) if self.is_lenient || self.excused.contains(key) => self.shared += 1,
+            verdict => self.ask(Law::Exclusive, verdict),
         }
     }
 

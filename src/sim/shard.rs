@@ -9,6 +9,8 @@ use crate::api::{BindingKey, ClusterName};
 pub(super) struct Shard {
     pub kcp: Kcp,
     pub parties: Parties,
+    /// The version at which the world begins: nobody can have seen it as it was before.
+    pub begin: u64,
     /// The version of the server up to which everybody was told that there is something to hear.
     pub told: u64,
 }

@@ -135,7 +135,7 @@ impl Simulation {
             };
             kcp.load(Origin::Local, scenario.objects.iter().filter(is_here).cloned());
             kcp.load(Origin::Global, scenario.global.iter().cloned());
-            Shard { kcp, parties: Parties::new(layout, Habits::default()), told: 0 }
+            Shard { begin: kcp.version(), kcp, parties: Parties::new(layout, Habits::default()), told: 0 }
         });
         let shards: Vec<Shard> = shards.collect();
         let processes = (0..count).flat_map(|shard| {
@@ -184,7 +184,8 @@ impl Simulation {
     /// The same, with all laws asked from now on.
     #[must_use]
     pub fn judged(self) -> Self {
-        let judge = Judge::new(&self.shards, &self.processes, self.luck.clone());
+        let is_lenient = self.faults.iter().any(Fault::is_beyond_promise);
+        let judge = Judge::new(&self.shards, &self.processes, is_lenient, self.luck.clone());
         Self { judge: Some(Box::new(judge)), ..self }
     }
 
@@ -294,6 +295,13 @@ impl Simulation {
     /// The first law that was broken, if one was.
     pub fn broken(&self) -> Option<&Broken> {
         self.judge.as_ref()?.broken()
+    }
+
+    /// How often two bindings of a workspace came to list one resource, where nothing can be promised against
+    /// that: with faults [beyond promise](Fault::is_beyond_promise), and in the single layout on a
+    /// LogicalCluster older than the binding. Anywhere else law `exclusive` is broken.
+    pub fn shared(&self) -> u64 {
+        self.judge.as_ref().map_or(0, |judge| judge.shared())
     }
 
     /// True if nothing is left that anybody would do.

@@ -23,6 +23,9 @@ pub struct Report {
     pub broken: Option<Broken>,
     /// What happened, if it was asked for.
     pub trace: Vec<Line>,
+    /// How often two bindings came to list one resource where nothing can be promised against it: see
+    /// [`Simulation::shared`].
+    pub shared: u64,
     /// How many bindings there are at the end.
     pub bindings: usize,
     /// How many of them are bound.
@@ -64,6 +67,7 @@ pub fn play(scenario: &Scenario, how: Play, mut watch: impl FnMut(&Simulation) -
         counts: world.counts().clone(),
         elapsed: world.elapsed(),
         broken,
+        shared: world.shared(),
         bindings,
         bound,
         trace: world.take_trace(),
@@ -109,7 +113,9 @@ fn step(world: &mut Simulation, watch: &mut impl FnMut(&Simulation) -> bool) -> 
 
 fn rest(world: &mut Simulation, watch: &mut impl FnMut(&Simulation) -> bool) -> Result<(), Broken> {
     let bindings = world.list(Kind::ApiBinding).count() as u64;
-    let end = world.counts().steps + 5_000 + 500 * bindings;
+    // Two controllers that know different things undo each other's statuses as fast as they can, as long as
+    // the last event that was late is on its way.
+    let end = world.counts().steps + 100_000 + 500 * bindings;
     while step(world, watch)? {
         if world.counts().steps > end {
             let before: Vec<u64> = world.shards().map(|kcp| kcp.version().saturating_sub(20)).collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::SignedDuration;
 
 use super::process::STREAMS;
+use super::shard::Shard;
 use super::simulation::{Simulation, Task};
 use super::{Event, Fault, Kcp};
 use crate::api::{BindingKey, Kind};
@@ -128,8 +129,9 @@ impl Simulation {
     /// Lists what was there some time ago, as a replica of the server would that is behind.
     fn list_the_past(&mut self, at: usize, origin: Origin, kind: Kind) -> u64 {
         let ago = self.luck.within(0..20);
-        let Some(kcp) = self.kcp_of(at) else { return 0 };
-        let (now, then) = (kcp.version(), kcp.version().saturating_sub(ago));
+        let shard = self.processes.get(at).and_then(|process| self.shards.get(process.shard));
+        let Some(Shard { kcp, begin, .. }) = shard else { return 0 };
+        let (now, then) = (kcp.version(), kcp.version().saturating_sub(ago).max(*begin));
         let (version, list) = match kcp.relist_at(origin, kind, then) {
             Ok(list) => (then, list),
             Err(_) => (now, kcp.relist(origin, kind)),

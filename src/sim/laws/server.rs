@@ -102,7 +102,8 @@ impl Server {
                 let Ok(mut crd) = Object::from_json(Kind::Crd, create.body.as_str()) else {
                     return refused(400, "BadRequest");
                 };
-                crd.metadata_mut().uid = Some(format!("made-{}", create.name));
+                // A plan takes a CRD without a uid of its own yet for the last of all (D9): so this is.
+                crd.metadata_mut().uid = Some(format!("~made-{}", create.name));
                 crd.metadata_mut().resource_version = Some(self.next_version());
                 self.objects.insert((Kind::Crd, key), Arc::new(crd.clone()));
                 Outcome::done(crd)
