@@ -77,7 +77,7 @@ fn model(world: &World) -> Model {
 #[test]
 fn total() {
     let strategy = (history(6), vec(change(), 0..4), vec(outcome(), 0..12));
-    law(150, strategy, |(history, noise, garbage)| {
+    law(3000, strategy, |(history, noise, garbage)| {
         let mut snapshot = history.before.snapshot();
         let mut seen = wakeup::all(&snapshot);
         for change in history.changes.iter().chain(&noise) {
@@ -173,7 +173,7 @@ fn bounded() {
 
 #[test]
 fn confined() {
-    law(300, (history(6), faults(), reads()), |(history, faults, reads)| {
+    law(1000, (history(6), faults(), reads()), |(history, faults, reads)| {
         let watch = |key: &BindingKey, seen: &Snapshot, server: &Server, effect: &Effect| {
             let at = |name| BindingKey::new(key.cluster.clone(), name);
             laws::confined(
@@ -224,7 +224,7 @@ fn monotone() {
 /// The half of `exclusive` that one pass can keep; the other one takes a world that runs.
 #[test]
 fn exclusive() {
-    law(300, (history(3), faults()), |(history, faults)| {
+    law(3000, (history(3), faults()), |(history, faults)| {
         let watch = |key: &BindingKey, seen: &Snapshot, _: &Server, effect: &Effect| {
             let Effect::PatchApiBindingStatus(patch) = effect else { return Ok(()) };
             let status: ApiBindingStatus = serde_json::from_value(patch.body.to_value()["status"].clone()).unwrap();

@@ -81,12 +81,12 @@ pub const ALL: &[Edit] = &[
             CrdFound::NotEstablished => waiting.push(exported.schema.clone()),",
     },
     Edit {
-        name: "rival-of-itself",
+        name: "storage-versions-pile-up",
         law: "settles",
         proof: Laws,
-        file: "reconcile/names.rs",
-        find: "bound.filter(|rival| !draft.lists(rival.name) && rival.crd.group",
-        replace: "bound.filter(|rival| rival.crd.group",
+        file: "reconcile/binding.rs",
+        find: "        storage_versions.dedup();\n",
+        replace: "",
     },
     Edit {
         name: "lock-written-again",
@@ -125,18 +125,13 @@ pub const ALL: &[Edit] = &[
         law: "exclusive",
         proof: Explore,
         file: "reconcile/locks.rs",
-        find: "let kept = self.own.iter().filter(|(resource, _)| !dead.contains(resource)).cloned();",
-        replace: "let (name, binding) = (self.name().clone(), self.planning.binding);
-        let wanted = self.planning.world.exports_at(crate::snapshot::Origin::Local, binding.target.as_ref().map_or(\"\", |path| path.as_str()));
-        let wanted: Vec<GroupResource> = wanted
-            .into_iter()
-            .flat_map(|keys| keys.iter())
-            .filter_map(|key| self.planning.world.export(crate::snapshot::Origin::Local, key))
-            .flat_map(|export| export.resources.iter())
-            .map(|entry| GroupResource::new(&entry.group, &entry.name))
-            .collect();
-        let is_unwanted = |entry: &&(GroupResource, Lock)| entry.1.name == name && !wanted.contains(&entry.0);
-        let kept = self.own.iter().filter(|(resource, _)| !dead.contains(resource)).filter(|entry| !is_unwanted(entry)).cloned();",
+        find: "        let mut skipped = Skipped::new();\n        let mut is_any_free",
+        replace: "        let mut dead = dead;
+        let own = self.home.bindings.locks().into_iter().flat_map(|locks| locks.iter());
+        let own = own.filter(|(resource, lock)| lock.name == *self.name() && !wanted.contains(&resource));
+        dead.extend(own.map(|(resource, _)| resource.clone()));
+        let mut skipped = Skipped::new();
+        let mut is_any_free",
     },
     Edit {
         name: "entry-of-the-predecessor-left",
@@ -215,14 +210,6 @@ pub const ALL: &[Edit] = &[
         proof: Laws,
         file: "wakeup.rs",
         find: "        self.claimants(&export.identity);\n",
-        replace: "",
-    },
-    Edit {
-        name: "those-who-list-a-crd-sleep",
-        law: "woken",
-        proof: Laws,
-        file: "wakeup.rs",
-        find: "            known.listing(name).for_each(|name| self.add(cluster, name));\n",
         replace: "",
     },
     Edit {
