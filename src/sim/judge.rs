@@ -93,6 +93,10 @@ impl Judge {
             self.created.entry(text_at(binding, &["metadata", "uid"]).into()).or_insert(version);
         }
         let verdict = self.owners.note(key, status.as_ref());
+        if status.is_none() {
+            // Its successor needs an excuse of its own.
+            self.excused.remove(key);
+        }
         match verdict {
             Err(_) if self.is_lenient || self.excused.contains(key) => self.shared += 1,
             verdict => self.ask(Law::Exclusive, verdict),

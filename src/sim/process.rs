@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+use super::{Event, Kcp};
 use crate::api::{BindingKey, Kind};
 use crate::pass::Pass;
 use crate::queue::{Config, Queue};
@@ -21,6 +22,19 @@ pub(super) const STREAMS: [(Origin, Kind); 9] = [
     (Origin::Global, Kind::ApiResourceSchema),
     (Origin::Global, Kind::ApiConversion),
 ];
+
+/// What happened on a server after a version, in order, each with the number of its stream. What is
+/// forgotten is left out.
+pub(super) fn happened_since(kcp: &Kcp, version: u64) -> Vec<(usize, Event)> {
+    let mut happened: Vec<(usize, Event)> = Vec::new();
+    for (stream, (origin, kind)) in STREAMS.into_iter().enumerate() {
+        if let Ok(events) = kcp.events_since(origin, kind, version) {
+            happened.extend(events.map(|event| (stream, event.clone())));
+        }
+    }
+    happened.sort_by_key(|(_, event)| event.version);
+    happened
+}
 
 /// One watch.
 #[derive(Clone, Copy, Debug, Default)]

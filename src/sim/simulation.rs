@@ -12,10 +12,10 @@ use super::agenda::Agenda;
 use super::judge::Judge;
 use super::kcp::{key_of, text_at};
 use super::parties::{Chore, Habits, Parties};
-use super::process::{Process, STREAMS};
+use super::process::{Process, STREAMS, happened_since};
 use super::shard::{Shard, is_everywhere, shard_of};
 use super::work::{Reply, Sent, touches};
-use super::{Answer, Broken, Chance, Event, Fault, Faults, Kcp, Request, Scenario, Verb};
+use super::{Answer, Broken, Chance, Fault, Faults, Kcp, Request, Scenario, Verb};
 use crate::api::{BindingKey, Kind};
 use crate::effect::Effect;
 use crate::queue;
@@ -111,9 +111,8 @@ pub struct Simulation {
     /// What goes wrong.
     pub(super) luck: Chance,
     deeds: Arc<[super::Deed]>,
-    deeds_to_do: usize,
     pub(super) counts: Counts,
-    trace: Option<Vec<Line>>,
+    pub(super) trace: Option<Vec<Line>>,
     pub(super) judge: Option<Box<Judge>>,
     /// The last request of a controller, if it was done, and whose it was.
     pub(super) last: Option<(BindingKey, Effect)>,
@@ -153,7 +152,6 @@ impl Simulation {
             queue: scenario.queue,
             pace: Chance::of(seed, "pace"),
             luck: Chance::of(seed, "luck"),
-            deeds_to_do: deeds.len(),
             deeds: deeds.into(),
             counts: Counts::default(),
             trace: None,
@@ -272,11 +270,6 @@ impl Simulation {
         self.shards().flat_map(move |kcp| kcp.list(Origin::Local, kind, None))
     }
 
-    /// The versions of all servers together: it grows with each write to any of them.
-    pub fn version(&self) -> u64 {
-        self.shards().map(Kcp::version).sum()
-    }
-
     /// What a controller knows, by its number.
     pub fn snapshot(&self, controller: usize) -> Option<&Snapshot> {
         self.processes.get(controller).map(|process| &process.snapshot)
@@ -307,11 +300,6 @@ impl Simulation {
     /// True if nothing is left that anybody would do.
     pub fn is_at_rest(&self) -> bool {
         self.agenda.is_empty()
-    }
-
-    /// True if users will still do something.
-    pub fn has_deeds(&self) -> bool {
-        self.deeds_to_do > 0
     }
 
     /// Kills all controllers. They start again with an empty memory.
@@ -346,11 +334,6 @@ impl Simulation {
             judge.look(&self.processes);
         }
         self.broken().map_or(Ok(()), |broken| Err(broken.clone()))
-    }
-
-    /// Keeps no trace any more.
-    pub(super) fn hush(&mut self) {
-        self.trace = None;
     }
 
     fn set_switches(&mut self) {
@@ -389,7 +372,6 @@ impl Simulation {
     }
 
     pub(super) fn do_deed(&mut self, number: usize) {
-        self.deeds_to_do = self.deeds_to_do.saturating_sub(1);
         let Some(deed) = self.deeds.get(number).cloned() else { return };
         let text = self.trace.is_some().then(|| deed.to_string());
         let answer = self.request(deed.request);
@@ -432,17 +414,11 @@ impl Simulation {
         let count = self.shards.len();
         let Some(shard) = self.shards.get_mut(at).filter(|shard| shard.kcp.version() != shard.told) else { return };
         let since = std::mem::replace(&mut shard.told, shard.kcp.version());
-        let mut happened: Vec<(usize, Event)> = Vec::new();
-        for (stream, (origin, kind)) in STREAMS.into_iter().enumerate() {
-            if let Ok(events) = shard.kcp.events_since(origin, kind, since) {
-                happened.extend(events.map(|event| (stream, event.clone())));
-            }
-        }
+        let happened = happened_since(&shard.kcp, since);
         let version = shard.kcp.version();
         if version / HISTORY != since / HISTORY {
             shard.kcp.compact(version.saturating_sub(HISTORY));
         }
-        happened.sort_by_key(|(_, event)| event.version);
         let mut next = Vec::new();
         for (stream, event) in &happened {
             let Some((origin, kind)) = STREAMS.get(*stream).copied() else { continue };
@@ -494,10 +470,6 @@ impl Simulation {
         if let Some(count) = self.counts.faults.get_mut(fault as usize) {
             *count += 1;
         }
-    }
-
-    pub(super) fn judge(&mut self) -> Option<&mut Judge> {
-        self.judge.as_deref_mut()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::kcp::text_at;
 use super::laws::{Broken, Law};
-use super::process::STREAMS;
+use super::process::{STREAMS, happened_since};
 use super::{Chance, Counts, Kcp, Line, Scenario, Simulation, recovery};
 use crate::api::Kind;
 
@@ -130,14 +130,11 @@ fn rest(world: &mut Simulation, watch: &mut impl FnMut(&Simulation) -> bool) -> 
 fn since(world: &Simulation, versions: &[u64]) -> String {
     let mut lines = Vec::new();
     for ((kcp, version), shard) in world.shards().zip(versions).zip(0..) {
-        for (origin, kind) in STREAMS {
-            let events = kcp.events_since(origin, kind, *version).into_iter().flatten();
-            lines.extend(events.map(|event| {
-                let what = format!("{} {origin:?} {kind} {}: {}", event.happened.as_str(), event.key, event.object);
-                (shard, event.version, what)
-            }));
-        }
+        lines.extend(happened_since(kcp, *version).into_iter().filter_map(|(stream, event)| {
+            let (origin, kind) = STREAMS.get(stream)?;
+            let what = format!("{} {origin:?} {kind} {}: {}", event.happened.as_str(), event.key, event.object);
+            Some((shard, event.version, what))
+        }));
     }
-    lines.sort();
     lines.into_iter().map(|(_, version, what)| format!("  {version} {what}\n")).collect()
 }

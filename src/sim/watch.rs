@@ -9,7 +9,7 @@ use super::process::STREAMS;
 use super::shard::Shard;
 use super::simulation::{Simulation, Task};
 use super::{Event, Fault, Kcp};
-use crate::api::{BindingKey, Kind};
+use crate::api::Kind;
 use crate::snapshot::{Change, Origin};
 use crate::wakeup;
 
@@ -34,7 +34,7 @@ impl Simulation {
         let queue = self.queue;
         let Some(process) = self.processes.get_mut(at) else { return };
         process.die(queue);
-        if let Some(judge) = self.judge() {
+        if let Some(judge) = &mut self.judge {
             judge.died(at);
         }
         self.tell(format_args!("controller {at}: crashes"));
@@ -76,8 +76,8 @@ impl Simulation {
             return false;
         };
         known.is_due = false;
-        let cursor = known.cursor;
-        let cursor = match cursor {
+        let told = known.cursor;
+        let cursor = match told {
             None => self.list_all(at, origin, kind),
             Some(_) if self.strikes(Fault::WatchDrop) => {
                 self.tell(format_args!("controller {at}: the watch of {} breaks", place(origin, kind)));
@@ -184,9 +184,9 @@ impl Simulation {
     }
 
     /// A controller takes in a change, and queues whom it concerns.
-    pub(super) fn learn(&mut self, at: usize, change: Change) -> Vec<BindingKey> {
+    pub(super) fn learn(&mut self, at: usize, change: Change) {
         let now = self.now();
-        let Some(process) = self.processes.get_mut(at) else { return Vec::new() };
+        let Some(process) = self.processes.get_mut(at) else { return };
         process.snapshot.set_now(process.time(now));
         let before = self.judge.is_some().then(|| (process.snapshot.clone(), change.clone()));
         let applied = process.snapshot.apply(change);
@@ -198,7 +198,6 @@ impl Simulation {
             judge.learned(at, &before, &process.snapshot, &change, &woken);
         }
         self.rouse(at);
-        woken
     }
 
     /// Once all kinds are listed, everything is processed.

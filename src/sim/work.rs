@@ -238,7 +238,7 @@ impl Simulation {
     pub(super) fn answer(&mut self, reply: Reply) -> bool {
         let Reply { process: at, life, worker: which, outcome } = reply;
         self.tell(format_args!("controller {at}, worker {which}: hears: {outcome}"));
-        if let Some(judge) = self.judge() {
+        if let Some(judge) = &mut self.judge {
             judge.answered((at, which), &outcome);
         }
         let Some(worker) = self.worker(at, which) else { return false };

@@ -9,6 +9,7 @@ use super::objects::{insert, set};
 use super::pool::{BINDINGS, GONE};
 use crate::api::{BindingKey, ClusterName, Kind};
 use crate::pass::settle as settle_one;
+use crate::sim::kcp::key_of;
 use crate::sim::{Kcp, Request};
 use crate::snapshot::{Layout, Origin, Snapshot};
 
@@ -75,9 +76,7 @@ fn establish(kcp: &mut Kcp) {
 
 fn with_managers(kcp: &Kcp, kind: Kind, object: &Value) -> Value {
     let mut object = object.clone();
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let key = BindingKey::new(text("/metadata/annotations/kcp.io~1cluster"), text("/metadata/name"));
-    if let Some(managers) = kcp.managed_fields(Origin::Local, kind, &key) {
+    if let Some(managers) = kcp.managed_fields(Origin::Local, kind, &key_of(&object)) {
         set(&mut object, "metadata", "managedFields", managers);
     }
     object

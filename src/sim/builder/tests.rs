@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{CLUSTER_ANNOTATION, Kind, Object};
-use crate::pass::{Pass, Step};
+use crate::pass::settle as settle_one;
 use crate::sim::Kcp;
 use crate::snapshot::{Annotation, Change, Lock, Origin, Snapshot};
 
@@ -115,15 +115,12 @@ fn writes(builder: &Builder) -> Vec<String> {
     let mut snapshot = snapshot(builder.layout, &objects);
     let mut writes = Vec::new();
     for key in settle::keys(&snapshot) {
-        let mut pass = Pass::new(key);
-        while let Step::Act(effect) = pass.poll(&snapshot) {
+        settle_one(&mut snapshot, key, |effect| {
             if !effect.is_read() {
                 writes.push(effect.to_string());
             }
-            for change in pass.observe(kcp.execute(&effect)) {
-                snapshot.apply(change);
-            }
-        }
+            kcp.execute(effect)
+        });
     }
     writes
 }

@@ -159,21 +159,21 @@ impl Kcp {
         let annotations = entries(metadata(&mut copy).entry("annotations").or_insert(Value::Null));
         annotations.extend(origin);
         annotations.insert("kcp.io/shard".into(), json!("root"));
-        let known = self.store.get(Origin::Global, kind, key).map(|stored| &stored.object);
-        if known.is_none_or(|known| !same_but_for_version(known, &copy)) {
-            self.store.put(Origin::Global, kind, key.clone(), copy, managers);
-        }
+        self.keep_copy(kind, key, copy, managers);
     }
 
     /// Puts into the cache server what another shard has there; `None`: it has nothing any more.
     pub fn set_copy(&mut self, kind: Kind, key: &BindingKey, copy: Option<&Value>) {
-        let known = self.store.get(Origin::Global, kind, key).map(|stored| &stored.object);
         match copy {
             None => self.store.remove(Origin::Global, kind, key),
-            Some(copy) if known.is_none_or(|known| !same_but_for_version(known, copy)) => {
-                self.store.put(Origin::Global, kind, key.clone(), copy.clone(), Managers::default());
-            }
-            Some(_) => {}
+            Some(copy) => self.keep_copy(kind, key, copy.clone(), Managers::default()),
+        }
+    }
+
+    fn keep_copy(&mut self, kind: Kind, key: &BindingKey, copy: Value, managers: Managers) {
+        let known = self.store.get(Origin::Global, kind, key).map(|stored| &stored.object);
+        if known.is_none_or(|known| !same_but_for_version(known, &copy)) {
+            self.store.put(Origin::Global, kind, key.clone(), copy, managers);
         }
     }
 

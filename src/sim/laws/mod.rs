@@ -24,7 +24,7 @@ pub use model::Model;
 pub use monotone::monotone;
 pub use plans::{deterministic, predicts, settles};
 pub use server::{Course, Exchange, Reads, Server, run, run_with};
-pub use woken::{gives, woken};
+pub use woken::woken;
 
 /// The laws by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

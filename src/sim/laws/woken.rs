@@ -44,10 +44,7 @@ fn ghosts(snapshot: &Snapshot) -> BTreeSet<BindingKey> {
 }
 
 /// What reconciling a key gives, or releasing what it left, without times and preconditions.
-///
-/// # Errors
-/// A pass does not end.
-pub fn gives(snapshot: &Snapshot, model: &Model, key: &BindingKey) -> Result<Value, String> {
+fn gives(snapshot: &Snapshot, model: &Model, key: &BindingKey) -> Result<Value, String> {
     if let Some(Object::ApiBinding(binding)) = model.get(Origin::Local, Kind::ApiBinding, key).map(|object| &**object) {
         let (binding, effects) = reconcile(snapshot, binding);
         return Ok(bare(snapshot, &effects, Some(&binding.status)));
