@@ -69,8 +69,8 @@ pub(super) fn recovers(world: &Simulation) -> Result<(), Broken> {
 /// do next.
 fn calm(world: &Simulation) -> Result<(Simulation, Vec<usize>), Broken> {
     let mut world = world.clone();
-    (world.judge, world.faults, world.pace) = (None, Faults::none(), Chance::none());
-    world.hush();
+    (world.judge, world.trace) = (None, None);
+    (world.faults, world.pace) = (Faults::none(), Chance::none());
     // What takes CRDs away while a controller is down changes what is left to do.
     world.shards.iter_mut().for_each(|shard| shard.parties.habits.old = None);
     let (layout, queue) = (world.layout(), world.queue);
@@ -129,7 +129,9 @@ fn course((mut world, deeds): (Simulation, Vec<usize>), crash_after: Option<u64>
     Ok(course)
 }
 
-/// What stands there, by logical cluster, without times, versions and what depends on the order of uids.
+/// What stands there, by logical cluster, without times, versions and what depends on the order of uids. Bound
+/// resources stand in the order in which they were bound, which is one of chance; they are a map by group and
+/// resource.
 fn end(world: &Simulation) -> Value {
     let mut end = serde_json::Map::new();
     let mut add = |cluster: &str, what: Value| {
@@ -141,10 +143,14 @@ fn end(world: &Simulation) -> Value {
         let conditions = at(binding, &["status", "conditions"]).as_array().into_iter().flatten();
         let conditions = conditions
             .map(|condition| ["type", "status", "reason"].map(|field| text_at(condition, &[field])).join(" "));
+        let bound = at(binding, &["status", "boundResources"]).as_array().into_iter().flatten();
+        let bound: BTreeMap<_, _> = bound
+            .map(|bound| (format!("{}.{}", text_at(bound, &["resource"]), text_at(bound, &["group"])), bound))
+            .collect();
         let what = json!({
             "binding": key_of(binding).name,
             "phase": at(binding, &["status", "phase"]),
-            "bound": at(binding, &["status", "boundResources"]),
+            "bound": bound,
             "conditions": conditions.collect::<Vec<_>>(),
         });
         add(annotation(binding, CLUSTER_ANNOTATION), what);
