@@ -82,6 +82,7 @@
 //! * `cli`: the program `apibinding`, which plans and explains dumps of a kcp.
 //! * `proptest`: generators of worlds for property tests, in `strategies`.
 //! * `sim`: an in-memory kcp that answers effects and other requests as a real one does, in `sim`.
+//! * `shell`: the controller that runs against a kcp, in `shell`.
 //! * `latest`: k8s-openapi's newest Kubernetes version. k8s-openapi leaves that choice to the program:
 //!   turn this on, or a feature like `v1_34` of a k8s-openapi dependency of your own.
 //!
@@ -99,6 +100,8 @@ mod fixtures;
 pub mod pass;
 pub mod queue;
 mod reconcile;
+#[cfg(feature = "shell")]
+pub mod shell;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod snapshot;

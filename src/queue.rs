@@ -169,6 +169,12 @@ impl<K: Ord + Clone> Queue<K> {
         }
     }
 
+    /// How long keys that fail wait.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Queues a key, unless it is queued; one that is being processed is queued when that is done.
     ///
     /// Neither back-off nor a wait holds it up: something happened, so it is worth a look. A wait

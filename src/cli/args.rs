@@ -61,6 +61,14 @@ pub enum Command {
         override_usage = "apibinding explain [OPTIONS] --filename <PATH>... [--global <PATH>...] <BINDING>"
     )]
     Explain(ExplainArgs),
+    /// Be the APIBinding controller of a kcp
+    ///
+    /// One process serves one shard, whose own APIBinding controller is to be off. It waits for the server as
+    /// long as that takes, and ends when it is told to (SIGINT, SIGTERM), or when something is wrong that
+    /// waiting does not mend.
+    #[cfg(feature = "shell")]
+    #[command(after_help = RUNS)]
+    Run(RunArgs),
     /// Play worlds in which everything goes wrong, and ask whether all laws hold
     ///
     /// A world is that of the input, in which only controllers and the other parties of a kcp do anything; or
@@ -121,6 +129,114 @@ pub struct ExplainArgs {
     /// Which binding: CLUSTER/NAME or CLUSTER|NAME, the cluster by id or path
     #[arg(value_name = "BINDING")]
     pub bindings: Vec<String>,
+}
+
+#[cfg(feature = "shell")]
+const RUNS: &str = "\
+Examples:
+  The controller of the shard of an admin kubeconfig:
+    apibinding run --kubeconfig .kcp/admin.kubeconfig --context shard-base
+
+  What it would do, without doing it:
+    apibinding run --kubeconfig .kcp/admin.kubeconfig --context shard-base --dry-run
+
+Exit status:
+  0  it was told to stop
+  1  an error, wrong usage included";
+
+/// How to reach a server, as kubectl takes it.
+#[cfg(feature = "shell")]
+#[derive(Debug, Args)]
+pub struct ConnectArgs {
+    /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then that of the pod]
+    #[arg(long, value_name = "PATH", conflicts_with = "server")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Which context of it [default: the current one]
+    ///
+    /// What the server's address has behind `/clusters` is left out: all logical clusters are meant.
+    #[arg(long, value_name = "NAME", conflicts_with = "server")]
+    pub context: Option<String>,
+
+    /// The server's address, in place of a kubeconfig
+    #[arg(long, value_name = "URL")]
+    pub server: Option<http::Uri>,
+
+    /// With --server: the file with the token; it is read again when it changes
+    #[arg(long, value_name = "PATH", requires = "server")]
+    pub token_file: Option<PathBuf>,
+
+    /// With --server: the file with the certificates that the server's is to be checked by
+    #[arg(long, value_name = "PATH", requires = "server")]
+    pub certificate_authority: Option<PathBuf>,
+
+    /// Where the global copies of exports, schemas and conversions are: `server` itself, `none`, or the
+    /// kubeconfig of a cache server that stands alone
+    #[arg(long, value_name = "WHERE", default_value = "server")]
+    pub cache_server: String,
+}
+
+#[cfg(feature = "shell")]
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+
+    /// How locks are kept: `single` is the one annotation of the kcp releases so far
+    #[arg(long, value_name = "LAYOUT", default_value = "single")]
+    pub layout: RunLayout,
+
+    /// How many bindings are worked on at a time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub workers: usize,
+
+    /// How long a binding that fails again and again waits at most, such as 60s or 5m
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub max_backoff: std::time::Duration,
+
+    /// The shard's name, for metrics and the lease
+    #[arg(long, value_name = "NAME", default_value = "root")]
+    pub shard: String,
+
+    /// Work only while no other process of this shard does: whoever holds a Lease works
+    #[arg(long)]
+    pub leader_elect: bool,
+
+    /// The logical cluster in which the Lease is
+    #[arg(long, value_name = "CLUSTER", default_value = "root")]
+    pub lease_cluster: String,
+
+    /// The namespace in which the Lease is
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub lease_namespace: String,
+
+    /// Where /metrics, /healthz and /readyz are answered, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_addr: Option<std::net::SocketAddr>,
+
+    /// How what happens is written to stderr
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log: Log,
+
+    /// Write nothing: say what would be written
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How locks are kept.
+#[cfg(feature = "shell")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunLayout {
+    Single,
+    Split,
+}
+
+/// How what happens is written.
+#[cfg(feature = "shell")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Log {
+    Text,
+    Json,
 }
 
 #[cfg(feature = "sim")]
@@ -284,6 +400,12 @@ fn is_binding(path: &Path) -> bool {
     let is_manifest = [".json", ".yaml", ".yml"].iter().any(|ending| text.ends_with(ending));
     let is_key = text.parse().is_ok_and(|key: BindingKey| !key.cluster.is_empty());
     is_key && !is_manifest && !path.exists()
+}
+
+#[cfg(feature = "shell")]
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let time = text.parse::<k8s_openapi::jiff::SignedDuration>().map_err(|why| format!("{why}: say 60s or 5m"))?;
+    std::time::Duration::try_from(time).map_err(|_| "a time that is less than none".to_owned())
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {

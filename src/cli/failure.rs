@@ -65,6 +65,14 @@ pub enum Failure {
         /// How often it has.
         writes: usize,
     },
+    /// No way to the server.
+    #[cfg(feature = "shell")]
+    #[error("{0}")]
+    Connection(String),
+    /// The controller cannot run.
+    #[cfg(feature = "shell")]
+    #[error(transparent)]
+    Shell(#[from] apibinding::shell::Failure),
     /// The output cannot be written.
     #[error("the output cannot be written: {0}")]
     Output(#[from] io::Error),

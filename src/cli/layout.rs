@@ -1,28 +1,22 @@
 //! Which layout of locks a dump has (SPEC 5).
 
 use apibinding::api::LogicalCluster;
-use apibinding::snapshot::{Layer, Layout};
+use apibinding::snapshot::Layout;
 
 use super::failure::Failure;
 
 /// How many LogicalClusters an error names.
 const NAMED: usize = 3;
 
-/// What the LogicalClusters tell.
-///
-/// One that has an annotation of the split layout is of that, whatever else it has: the legacy
-/// annotation stays behind when a kcp moves to the split layout. One that has the legacy annotation
-/// only is of the single layout. One that has neither tells nothing; nor do they all, if none tells.
+/// What the LogicalClusters tell. `None`: nothing.
 pub fn detect<'a>(clusters: impl IntoIterator<Item = &'a LogicalCluster>) -> Result<Option<Layout>, Failure> {
     let (mut split, mut single) = (Vec::new(), Vec::new());
     for cluster in clusters {
-        let annotations = cluster.metadata.annotations.as_ref();
-        let has = |layer: &Layer| annotations.is_some_and(|all| all.contains_key(layer.annotation()));
         let name = || apibinding::api::cluster_of(&cluster.metadata).to_string();
-        if [Layer::Crds, Layer::Bindings, Layer::Pending].iter().any(has) {
-            split.push(name());
-        } else if has(&Layer::Legacy) {
-            single.push(name());
+        match Layout::of(cluster) {
+            Some(Layout::Split) => split.push(name()),
+            Some(Layout::Single) => single.push(name()),
+            _ => {}
         }
     }
     match (split.is_empty(), single.is_empty()) {
@@ -44,6 +38,8 @@ fn told(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use apibinding::snapshot::Layer;
+
     use super::*;
 
     fn cluster(name: &str, layers: &[Layer]) -> LogicalCluster {

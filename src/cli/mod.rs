@@ -1,6 +1,8 @@
 //! The command line: arguments in, text or data out, and an exit status.
 
 mod args;
+#[cfg(feature = "shell")]
+mod connect;
 mod entry;
 mod explain;
 mod failure;
@@ -11,6 +13,8 @@ mod objects;
 mod plan;
 mod read;
 mod report;
+#[cfg(feature = "shell")]
+mod run;
 mod server;
 mod settle;
 #[cfg(feature = "sim")]
@@ -69,6 +73,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict, Failure> {
             args.bindings.extend(args.input.take_bindings());
             explain::run(&world(&args.input)?, &args, out)
         }
+        #[cfg(feature = "shell")]
+        Command::Run(args) => run::run(&args),
         #[cfg(feature = "sim")]
         Command::Simulate(args) => simulate::run(&args, out),
     }

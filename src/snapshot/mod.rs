@@ -30,7 +30,7 @@ pub use facts::{AcceptedClaim, Binding, Crd, Export, Home, Meta, Schema};
 pub use locks::{Annotation, Layer, Lock, Locks};
 pub use world::ExportKey;
 
-use crate::api::{BindingKey, ClusterName, ClusterPath, Phase, Text};
+use crate::api::{BindingKey, ClusterName, ClusterPath, LogicalCluster, Phase, Text};
 use change::Memory;
 use world::World;
 
@@ -44,6 +44,23 @@ pub enum Layout {
     Split,
     /// One annotation for all: that of the kcp releases so far.
     Single,
+}
+
+impl Layout {
+    /// The layout that a LogicalCluster shows (SPEC 5). `None`: it shows none.
+    ///
+    /// One that has an annotation of the split layout is of that, whatever else it has: the legacy
+    /// annotation stays behind when a kcp moves to the split layout. One that has the legacy annotation
+    /// only is of the single layout.
+    pub fn of(cluster: &LogicalCluster) -> Option<Self> {
+        let annotations = cluster.metadata.annotations.as_ref()?;
+        let has = |layer: &Layer| annotations.contains_key(layer.annotation());
+        if [Layer::Crds, Layer::Bindings, Layer::Pending].iter().any(has) {
+            Some(Self::Split)
+        } else {
+            has(&Layer::Legacy).then_some(Self::Single)
+        }
+    }
 }
 
 /// Everything that reconciling reads: objects, the time, and the layout of locks.

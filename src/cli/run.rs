@@ -1,0 +1,90 @@
+//! `apibinding run`: the controller of a kcp.
+
+use std::io::{self, IsTerminal};
+
+use apibinding::queue;
+use apibinding::shell::{Controller, Lease};
+use apibinding::snapshot::Layout;
+use tokio::runtime::Runtime;
+
+use super::Verdict;
+use super::args::{Log, RunArgs, RunLayout};
+use super::connect::connect;
+use super::failure::Failure;
+
+/// How long a lease lasts, as Kubernetes' own controllers have it.
+const LEASE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// Runs until it is told to stop.
+pub fn run(args: &RunArgs) -> Result<Verdict, Failure> {
+    log(args.log);
+    runtime()?.block_on(async {
+        let (server, cache) = connect(&args.connect).await?;
+        let layout = match args.layout {
+            RunLayout::Single => Layout::Single,
+            RunLayout::Split => Layout::Split,
+        };
+        let lease = args.leader_elect.then(|| Lease {
+            cluster: args.lease_cluster.clone(),
+            namespace: args.lease_namespace.clone(),
+            name: format!("apibinding-{}", args.shard),
+            identity: identity(),
+            duration: LEASE,
+        });
+        Controller::new(server)
+            .cache_server(cache)
+            .layout(layout)
+            .workers(args.workers)
+            .queue(queue::Config { max: args.max_backoff, bucket: None, ..queue::Config::default() })
+            .shard(&args.shard)
+            .lease(lease)
+            .probes(args.metrics_addr)
+            .dry_run(args.dry_run)
+            .run(stop())
+            .await?;
+        Ok(Verdict::Fine)
+    })
+}
+
+pub fn runtime() -> Result<Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// What happens is told on stderr.
+fn log(format: Log) {
+    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    match format {
+        Log::Text => log.with_target(false).init(),
+        Log::Json => log.json().init(),
+    }
+}
+
+/// Comes to its end when the program is told to stop.
+pub async fn stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let terminated = async {
+            match signal(SignalKind::terminate()) {
+                Ok(mut terminated) => terminated.recv().await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminated => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = tokio::signal::ctrl_c().await;
+    tracing::info!("told to stop");
+}
+
+/// The name of this process among those that want to lead: where it runs, and what sets it apart there.
+fn identity() -> String {
+    let host =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::fs::read_to_string("/etc/hostname"));
+    let host = host.ok().filter(|host| !host.trim().is_empty()).unwrap_or_else(|| "somewhere".to_owned());
+    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}_{}_{:x}", host.trim(), std::process::id(), since.as_nanos())
+}

@@ -1,0 +1,331 @@
+//! Watching one kind: a list, then what happens, for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::desk::{Desk, Told};
+use super::executor::{encoded, kind_path};
+use super::failure::Failure;
+use super::server::{Call, Refusal, Server};
+use crate::api::{Kind, Object, Text, cluster_of};
+use crate::snapshot::{Change, Layout, Origin};
+
+/// What is watched: the six kinds, and three of them in the cache server as well.
+pub(super) const STREAMS: [(Origin, Kind); 9] = [
+    (Origin::Local, Kind::LogicalCluster),
+    (Origin::Local, Kind::ApiBinding),
+    (Origin::Local, Kind::ApiExport),
+    (Origin::Local, Kind::ApiResourceSchema),
+    (Origin::Local, Kind::ApiConversion),
+    (Origin::Local, Kind::Crd),
+    (Origin::Global, Kind::ApiExport),
+    (Origin::Global, Kind::ApiResourceSchema),
+    (Origin::Global, Kind::ApiConversion),
+];
+
+/// How many objects a page of a list has.
+const PAGE: usize = 500;
+
+/// How long a watch lasts, in seconds, before the server ends it. A server that is gone without a word is
+/// noticed not much later.
+const WATCH: u64 = 240;
+
+/// What all streams of one server know of it.
+#[derive(Debug, Default)]
+pub(super) struct Sightings {
+    /// Some kind was listed.
+    served: AtomicBool,
+}
+
+/// The watching of one kind.
+pub(super) struct Stream {
+    pub server: Server,
+    pub origin: Origin,
+    pub kind: Kind,
+    pub layout: Layout,
+    pub limit: Duration,
+    pub sightings: Arc<Sightings>,
+    pub desk: Arc<Desk>,
+    /// The server could not be reached.
+    pub is_down: bool,
+}
+
+/// Why something did not go on.
+enum Trouble {
+    /// It may go on later.
+    Wait(String, Option<Duration>),
+    /// What happened since is forgotten: everything has to be listed again.
+    Expired,
+    Fatal(Failure),
+}
+
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta {
+    resource_version: Text,
+    #[serde(rename = "continue")]
+    go_on: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    what: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: ListMeta,
+}
+
+#[derive(Deserialize)]
+struct Told410 {
+    code: Option<i64>,
+    message: Option<String>,
+}
+
+impl Stream {
+    /// Lists and watches until the future is dropped.
+    ///
+    /// # Errors
+    /// What waiting does not mend.
+    pub async fn run(mut self) -> Result<std::convert::Infallible, Failure> {
+        let mut pace = pace();
+        loop {
+            match self.list().await {
+                Ok(version) => {
+                    pace = self::pace();
+                    self.watch_from(version).await?;
+                }
+                Err(trouble) => self.wait(trouble, &mut pace, "list").await?,
+            }
+        }
+    }
+
+    /// Watches on and on, until what happened since is forgotten.
+    async fn watch_from(&mut self, mut version: Text) -> Result<(), Failure> {
+        let mut pace = pace();
+        loop {
+            let before = version.clone();
+            let ended = self.watch(&mut version).await;
+            if before != version {
+                pace = self::pace();
+            }
+            match ended {
+                Ok(()) if before != version => {}
+                // One that ends before it told anything may do so at once, again and again.
+                Ok(()) => self.wait(Trouble::Wait(String::new(), None), &mut pace, "quiet").await?,
+                Err(Trouble::Expired) => {
+                    self.desk.metrics.watch_ended(self.origin, self.kind, "expired");
+                    return Ok(());
+                }
+                Err(trouble) => self.wait(trouble, &mut pace, "broken").await?,
+            }
+        }
+    }
+
+    async fn wait(
+        &mut self,
+        trouble: Trouble,
+        pace: &mut ExponentialBackoff,
+        reason: &'static str,
+    ) -> Result<(), Failure> {
+        let (why, at_least) = match trouble {
+            Trouble::Fatal(failure) => return Err(failure),
+            Trouble::Expired => return Ok(()),
+            Trouble::Wait(why, at_least) => (why, at_least),
+        };
+        let pause = pace.next().unwrap_or(LONGEST).max(at_least.unwrap_or_default());
+        if !why.is_empty() {
+            self.is_down = true;
+            let what = self.what();
+            tracing::info!(%what, %why, ?pause, "cannot watch: trying again");
+        }
+        self.desk.metrics.watch_ended(self.origin, self.kind, reason);
+        sleep(pause).await;
+        Ok(())
+    }
+
+    /// The server answers.
+    fn is_up(&mut self) {
+        self.sightings.served.store(true, Ordering::Relaxed);
+        if std::mem::take(&mut self.is_down) {
+            self.desk.server_is_back();
+        }
+    }
+
+    fn what(&self) -> String {
+        match self.origin {
+            Origin::Local => self.kind.to_string(),
+            Origin::Global => format!("{} of the cache server", self.kind),
+        }
+    }
+
+    fn path(&self) -> String {
+        let before = match self.origin {
+            Origin::Local => "/clusters/*",
+            Origin::Global => "/services/cache/shards/*/clusters/*",
+        };
+        format!("{before}{}", kind_path(self.kind))
+    }
+
+    /// Takes in all that is there; gives the version at which it was.
+    async fn list(&mut self) -> Result<Text, Trouble> {
+        let mut objects = Vec::new();
+        let mut path = format!("{}?limit={PAGE}", self.path());
+        loop {
+            let body = match self.server.ask(Call::get(&path), self.limit).await {
+                Ok(body) => body,
+                Err(refusal) => return Err(self.judge(refusal)),
+            };
+            let list: List = serde_json::from_slice(&body)
+                .map_err(|why| Trouble::Wait(format!("an unreadable list: {why}"), None))?;
+            for item in list.items.iter().flatten() {
+                objects.extend(self.read(item.get()));
+            }
+            match list.metadata.go_on.filter(|token| !token.is_empty()) {
+                Some(token) => path = format!("{}?limit={PAGE}&continue={}", self.path(), encoded(&token)),
+                None => {
+                    self.check_layout(&objects).map_err(Trouble::Fatal)?;
+                    let version = list.metadata.resource_version;
+                    self.is_up();
+                    self.desk.listed(self.origin, self.kind, objects, version.clone());
+                    return Ok(version);
+                }
+            }
+        }
+    }
+
+    /// Locks that are kept in another way would not be seen.
+    fn check_layout(&self, objects: &[Object]) -> Result<(), Failure> {
+        let wrong = objects.iter().find_map(|object| match object {
+            Object::LogicalCluster(home) => {
+                let found = Layout::of(home).filter(|found| *found != self.layout)?;
+                Some(Failure::Layout { cluster: cluster_of(&home.metadata), found, wanted: self.layout })
+            }
+            _ => None,
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// An object that does not fit its kind is passed over: there is nothing that could be done about it.
+    fn read(&self, json: &str) -> Option<Object> {
+        match Object::from_json(self.kind, json) {
+            Ok(object) => Some(object),
+            Err(why) => {
+                self.desk.metrics.unreadable.inc();
+                tracing::warn!(%why, "passed over an object that cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Takes in what happens after a version, which moves on with it, until the watch ends.
+    async fn watch(&mut self, version: &mut Text) -> Result<(), Trouble> {
+        let path = format!(
+            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH}&resourceVersion={}",
+            self.path(),
+            encoded(version)
+        );
+        let mut lines = match self.server.listen(&path, self.limit).await {
+            Ok(lines) => lines,
+            Err(refusal) => return Err(self.judge(refusal)),
+        };
+        self.is_up();
+        let end = Instant::now() + Duration::from_secs(WATCH) + self.limit;
+        loop {
+            let line = match timeout(end.saturating_duration_since(Instant::now()), lines.next()).await {
+                Err(_) => return Err(Trouble::Wait("a watch that does not end".into(), None)),
+                Ok(Err(why)) => return Err(Trouble::Wait(why.to_string(), None)),
+                // What was cut off in the middle of a line will be told again.
+                Ok(Ok(None)) => return Ok(()),
+                Ok(Ok(Some(line))) => line,
+            };
+            let text = std::str::from_utf8(&line).map_err(|why| Trouble::Wait(why.to_string(), None))?;
+            if !text.trim().is_empty() {
+                self.event(text, version)?;
+            }
+        }
+    }
+
+    fn event(&self, line: &str, version: &mut Text) -> Result<(), Trouble> {
+        let unreadable = |why: serde_json::Error| Trouble::Wait(format!("an event that cannot be read: {why}"), None);
+        let event: Event = serde_json::from_str(line).map_err(unreadable)?;
+        let (origin, kind, json) = (self.origin, self.kind, event.object.get());
+        let resource_version = || -> Result<Text, Trouble> {
+            serde_json::from_str::<Bookmark>(json).map(|object| object.metadata.resource_version).map_err(unreadable)
+        };
+        let change = match event.what {
+            "ADDED" | "MODIFIED" => {
+                let read = self.read(json);
+                *version = match &read {
+                    Some(object) => object.metadata().resource_version.as_deref().unwrap_or_default().into(),
+                    None => resource_version()?,
+                };
+                read.map(|object| Change::Put { origin, object: Box::new(object) })
+            }
+            "DELETED" => {
+                *version = resource_version()?;
+                let resource_version = version.clone();
+                self.read(json).map(|object| Change::Delete { origin, kind, key: object.key(), resource_version })
+            }
+            "BOOKMARK" => {
+                *version = resource_version()?;
+                Some(Change::Bookmark { origin, kind, resource_version: version.clone() })
+            }
+            "ERROR" => {
+                let told: Told410 = serde_json::from_str(json).map_err(unreadable)?;
+                return Err(match told.code {
+                    Some(410) => Trouble::Expired,
+                    _ => Trouble::Wait(told.message.unwrap_or_else(|| "an error without a word".into()), None),
+                });
+            }
+            other => return Err(Trouble::Wait(format!("an event of type {other}"), None)),
+        };
+        self.desk.learn(change, Told::Watch);
+        Ok(())
+    }
+
+    /// Whether it helps to wait.
+    fn judge(&self, refusal: Refusal) -> Trouble {
+        let served = self.sightings.served.load(Ordering::Relaxed);
+        let what = format!("GET {}", self.path());
+        let message = refusal.to_string();
+        let is_status = matches!(refusal, Refusal::Status(_));
+        match refusal.code() {
+            410 => Trouble::Expired,
+            401 if !served => Trouble::Fatal(Failure::Unauthorized { what, message }),
+            403 => Trouble::Fatal(Failure::Forbidden { what, message }),
+            404 if is_status && served => Trouble::Fatal(Failure::NotServed { kind: self.kind, what, message }),
+            _ => Trouble::Wait(message, refusal.wait()),
+        }
+    }
+}
+
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// How long to wait before trying again: 200 ms, doubling to ten seconds, each with some chance in it.
+fn pace() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(200))
+        .with_max_delay(LONGEST)
+        .without_max_times()
+        .with_jitter()
+        .build()
+}
