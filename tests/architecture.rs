@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pass", &["api", "effect", "reconcile", "snapshot"]),
     ("explain", &["api", "effect", "reconcile", "snapshot"]),
     ("strategies", &["api", "effect", "snapshot"]),
+    ("shell", &["api", "effect", "pass", "queue", "reconcile", "snapshot", "wakeup"]),
     ("sim", &["api", "effect", "pass", "queue", "reconcile", "snapshot", "wakeup"]),
 ];
 

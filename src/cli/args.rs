@@ -61,6 +61,12 @@ pub enum Command {
         override_usage = "apibinding explain [OPTIONS] --filename <PATH>... [--global <PATH>...] <BINDING>"
     )]
     Explain(ExplainArgs),
+    /// Write what `plan` and `explain` read: all that the controller reads of a running kcp
+    ///
+    /// The lists of six kinds, of all logical clusters, without managed fields.
+    #[cfg(feature = "shell")]
+    #[command(after_help = DUMPS)]
+    Dump(DumpArgs),
     /// Be the APIBinding controller of a kcp
     ///
     /// One process serves one shard, whose own APIBinding controller is to be off. It waits for the server as
@@ -144,6 +150,17 @@ Exit status:
   0  it was told to stop
   1  an error, wrong usage included";
 
+#[cfg(feature = "shell")]
+const DUMPS: &str = "\
+Examples:
+  A dump to plan on:
+    apibinding dump --kubeconfig .kcp/admin.kubeconfig --context shard-base \\
+        -f local.yaml --global global.yaml
+    apibinding plan -f local.yaml --global global.yaml
+
+  The same without files:
+    apibinding plan --live --kubeconfig .kcp/admin.kubeconfig --context shard-base";
+
 /// How to reach a server, as kubectl takes it.
 #[cfg(feature = "shell")]
 #[derive(Debug, Args)]
@@ -174,6 +191,41 @@ pub struct ConnectArgs {
     /// kubeconfig of a cache server that stands alone
     #[arg(long, value_name = "WHERE", default_value = "server")]
     pub cache_server: String,
+}
+
+#[cfg(feature = "shell")]
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+
+    /// The file to write, or - for standard output
+    #[arg(short = 'f', long = "filename", value_name = "PATH", default_value = "-")]
+    pub file: PathBuf,
+
+    /// The file for the cache server's copies [default: they are left out, and said to be]
+    #[arg(long, value_name = "PATH")]
+    pub global: Option<PathBuf>,
+
+    /// Leave out the CA bundles of conversion webhooks
+    #[arg(long)]
+    pub without_ca_bundles: bool,
+
+    /// Leave out the annotation in which kubectl keeps what was applied last
+    #[arg(long)]
+    pub without_last_applied: bool,
+
+    /// How to write it
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
+    pub output: DumpFormat,
+}
+
+/// How a dump is written.
+#[cfg(feature = "shell")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DumpFormat {
+    Yaml,
+    Json,
 }
 
 #[cfg(feature = "shell")]
@@ -331,7 +383,9 @@ pub struct Input {
     /// Of a folder, its *.json, *.yaml and *.yml are read, without those that --global names. YAML
     /// means what it means to kubectl: yes and on are booleans, 0755 is octal. The same object may be
     /// given twice if it is the same to the letter.
-    #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
+    #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
+    #[cfg_attr(feature = "shell", arg(required_unless_present = "live"))]
+    #[cfg_attr(not(feature = "shell"), arg(required = true))]
     pub files: Vec<PathBuf>,
 
     /// The same, for what the cache server has: the global copies of exports, schemas and conversions
@@ -349,6 +403,15 @@ pub struct Input {
     /// all. LogicalClusters of both layouts in one input are an error.
     #[arg(long, value_name = "LAYOUT", default_value = "auto")]
     pub layout: LayoutChoice,
+
+    /// Read from a running kcp, in place of files
+    #[cfg(feature = "shell")]
+    #[arg(long, conflicts_with_all = ["files", "global"])]
+    pub live: bool,
+
+    #[cfg(feature = "shell")]
+    #[command(flatten)]
+    pub connect: ConnectArgs,
 }
 
 /// How results are printed.

@@ -3,6 +3,8 @@
 mod args;
 #[cfg(feature = "shell")]
 mod connect;
+#[cfg(feature = "shell")]
+mod dump;
 mod entry;
 mod explain;
 mod failure;
@@ -74,6 +76,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict, Failure> {
             explain::run(&world(&args.input)?, &args, out)
         }
         #[cfg(feature = "shell")]
+        Command::Dump(args) => dump::run(&args, out),
+        #[cfg(feature = "shell")]
         Command::Run(args) => run::run(&args),
         #[cfg(feature = "sim")]
         Command::Simulate(args) => simulate::run(&args, out),
@@ -82,14 +86,22 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict, Failure> {
 
 /// Reads the input, and tells on stderr what a person would want to know of it.
 fn world(input: &Input) -> Result<World, Failure> {
-    let mut stdin = Some(io::stdin().lock());
-    let local = read::read(&input.files, &input.global, &mut stdin)?;
-    let global = read::read(&input.global, &[], &mut stdin)?;
+    #[cfg(feature = "shell")]
+    let (local, global) = dump::input(input)?.map_or_else(|| files(input), Ok)?;
+    #[cfg(not(feature = "shell"))]
+    let (local, global) = files(input)?;
     let world = World::new(local, global, input.layout, input.now())?;
     for note in &world.notes {
         let _ = writeln!(anstream::stderr(), "note: {note}");
     }
     Ok(world)
+}
+
+/// What the files have: of the server, and of its cache server.
+fn files(input: &Input) -> Result<(read::Found, read::Found), Failure> {
+    let mut stdin = Some(io::stdin().lock());
+    let local = read::read(&input.files, &input.global, &mut stdin)?;
+    Ok((local, read::read(&input.global, &[], &mut stdin)?))
 }
 
 /// A writer whose reader may leave: after `| head` there is nothing left to do, and no error.

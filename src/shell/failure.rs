@@ -46,6 +46,14 @@ pub enum Failure {
         /// The server's words.
         message: String,
     },
+    /// The server does not do what it is asked for, or does not answer.
+    #[error("the server gave no answer that is of use ({what}: {message}): is it a kcp, and ready?")]
+    NoAnswer {
+        /// What was asked for.
+        what: String,
+        /// The server's words, or what went wrong.
+        message: String,
+    },
     /// Locks are kept in another way.
     #[error(
         "the LogicalCluster of {cluster} keeps its locks in the layout {found}, but this was started for the \

@@ -37,11 +37,13 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod desk;
+mod dump;
 mod executor;
 mod failure;
 mod lease;
 mod metrics;
 mod others;
+mod pages;
 mod probes;
 mod rest;
 mod server;
@@ -62,6 +64,7 @@ use crate::effect::{Effect, Outcome};
 use crate::queue;
 use crate::snapshot::{Layout, Origin, Snapshot};
 use desk::Desk;
+pub use dump::{Dump, dump};
 use executor::Executor;
 pub use failure::Failure;
 use lease::Candidate;

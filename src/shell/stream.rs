@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::desk::{Desk, Told};
-use super::executor::{encoded, kind_path};
+use super::executor::encoded;
 use super::failure::Failure;
-use super::server::{Call, Refusal, Server};
+use super::pages;
+use super::server::{Refusal, Server};
 use crate::api::{Kind, Object, Text, cluster_of};
 use crate::snapshot::{Change, Layout, Origin};
 
@@ -28,9 +29,6 @@ pub(super) const STREAMS: [(Origin, Kind); 9] = [
     (Origin::Global, Kind::ApiResourceSchema),
     (Origin::Global, Kind::ApiConversion),
 ];
-
-/// How many objects a page of a list has.
-const PAGE: usize = 500;
 
 /// How long a watch lasts, in seconds, before the server ends it. A server that is gone without a word is
 /// noticed not much later.
@@ -65,20 +63,10 @@ enum Trouble {
     Fatal(Failure),
 }
 
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(default)]
-    metadata: ListMeta,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct ListMeta {
+struct Metadata {
     resource_version: Text,
-    #[serde(rename = "continue")]
-    go_on: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -91,7 +79,7 @@ struct Event<'a> {
 
 #[derive(Deserialize)]
 struct Bookmark {
-    metadata: ListMeta,
+    metadata: Metadata,
 }
 
 #[derive(Deserialize)]
@@ -177,39 +165,18 @@ impl Stream {
         }
     }
 
-    fn path(&self) -> String {
-        let before = match self.origin {
-            Origin::Local => "/clusters/*",
-            Origin::Global => "/services/cache/shards/*/clusters/*",
-        };
-        format!("{before}{}", kind_path(self.kind))
-    }
-
     /// Takes in all that is there; gives the version at which it was.
     async fn list(&mut self) -> Result<Text, Trouble> {
         let mut objects = Vec::new();
-        let mut path = format!("{}?limit={PAGE}", self.path());
-        loop {
-            let body = match self.server.ask(Call::get(&path), self.limit).await {
-                Ok(body) => body,
-                Err(refusal) => return Err(self.judge(refusal)),
-            };
-            let list: List = serde_json::from_slice(&body)
-                .map_err(|why| Trouble::Wait(format!("an unreadable list: {why}"), None))?;
-            for item in list.items.iter().flatten() {
-                objects.extend(self.read(item.get()));
-            }
-            match list.metadata.go_on.filter(|token| !token.is_empty()) {
-                Some(token) => path = format!("{}?limit={PAGE}&continue={}", self.path(), encoded(&token)),
-                None => {
-                    self.check_layout(&objects).map_err(Trouble::Fatal)?;
-                    let version = list.metadata.resource_version;
-                    self.is_up();
-                    self.desk.listed(self.origin, self.kind, objects, version.clone());
-                    return Ok(version);
-                }
-            }
-        }
+        let this = &*self;
+        let listed = pages::list(&this.server, this.origin, this.kind, this.limit, |item| {
+            objects.extend(this.read(item.get()));
+        });
+        let version = listed.await.map_err(|refusal| this.judge(refusal))?;
+        self.check_layout(&objects).map_err(Trouble::Fatal)?;
+        self.is_up();
+        self.desk.listed(self.origin, self.kind, objects, version.clone());
+        Ok(version)
     }
 
     /// Locks that are kept in another way would not be seen.
@@ -240,7 +207,7 @@ impl Stream {
     async fn watch(&mut self, version: &mut Text) -> Result<(), Trouble> {
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH}&resourceVersion={}",
-            self.path(),
+            pages::path(self.origin, self.kind),
             encoded(version)
         );
         let mut lines = match self.server.listen(&path, self.limit).await {
@@ -305,7 +272,7 @@ impl Stream {
     /// Whether it helps to wait.
     fn judge(&self, refusal: Refusal) -> Trouble {
         let served = self.sightings.served.load(Ordering::Relaxed);
-        let what = format!("GET {}", self.path());
+        let what = format!("GET {}", pages::path(self.origin, self.kind));
         let message = refusal.to_string();
         let is_status = matches!(refusal, Refusal::Status(_));
         match refusal.code() {

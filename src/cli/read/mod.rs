@@ -77,6 +77,14 @@ pub fn read<R: Read>(paths: &[PathBuf], except: &[PathBuf], stdin: &mut Option<R
     Ok(found)
 }
 
+/// The same, of a text that was not read of a file.
+#[cfg(feature = "shell")]
+pub fn read_text(name: &str, text: &str) -> Result<Found, ReadError> {
+    let mut found = Found::default();
+    documents::read(name, text, &mut found)?;
+    Ok(found)
+}
+
 /// How standard input is called, in arguments and in [`Source::file`].
 pub const STDIN: &str = "-";
 

@@ -1,0 +1,61 @@
+//! Lists, page by page.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::executor::{encoded, kind_path};
+use super::server::{Call, Refusal, Server};
+use crate::api::{Kind, Text};
+use crate::snapshot::Origin;
+
+/// How many objects a page of a list has.
+const PAGE: usize = 500;
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    resource_version: Text,
+    #[serde(rename = "continue")]
+    go_on: Option<String>,
+}
+
+/// Where all objects of a kind are.
+pub(super) fn path(origin: Origin, kind: Kind) -> String {
+    let before = match origin {
+        Origin::Local => "/clusters/*",
+        Origin::Global => "/services/cache/shards/*/clusters/*",
+    };
+    format!("{before}{}", kind_path(kind))
+}
+
+/// Goes through all objects of a kind; gives the version at which they were so.
+pub(super) async fn list(
+    server: &Server,
+    origin: Origin,
+    kind: Kind,
+    limit: Duration,
+    mut each: impl FnMut(&RawValue),
+) -> Result<Text, Refusal> {
+    let all = format!("{}?limit={PAGE}", path(origin, kind));
+    let mut path = all.clone();
+    loop {
+        let body = server.ask(Call::get(&path), limit).await?;
+        let unreadable = |why| Refusal::no_answer(format!("a list that cannot be read: {why}"));
+        let page: Page = serde_json::from_slice(&body).map_err(unreadable)?;
+        page.items.into_iter().flatten().for_each(&mut each);
+        match page.metadata.go_on.filter(|token| !token.is_empty()) {
+            Some(token) => path = format!("{all}&continue={}", encoded(&token)),
+            None => return Ok(page.metadata.resource_version),
+        }
+    }
+}
