@@ -97,6 +97,8 @@ pub mod effect;
 pub mod explain;
 #[cfg(test)]
 mod fixtures;
+#[cfg(all(feature = "sim", feature = "shell"))]
+pub mod front;
 pub mod pass;
 pub mod queue;
 mod reconcile;

@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("strategies", &["api", "effect", "snapshot"]),
     ("shell", &["api", "effect", "pass", "queue", "reconcile", "snapshot", "wakeup"]),
     ("sim", &["api", "effect", "pass", "queue", "reconcile", "snapshot", "wakeup"]),
+    ("front", &["api", "sim", "snapshot"]),
 ];
 
 /// What no reader should have to scroll through.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Things in the order of their times, and of one time in the order in which they were added.
 #[derive(Clone, Debug)]
-pub(super) struct Agenda<T> {
+pub(crate) struct Agenda<T> {
     entries: BTreeMap<(Duration, u64), T>,
     serial: u64,
 }
@@ -25,6 +25,12 @@ impl<T> Agenda<T> {
     /// The next one, with its time.
     pub fn take(&mut self) -> Option<(Duration, T)> {
         self.entries.pop_first().map(|((at, _), entry)| (at, entry))
+    }
+
+    /// When the next one is due.
+    #[cfg(feature = "shell")]
+    pub fn next(&self) -> Option<Duration> {
+        self.entries.first_key_value().map(|((at, _), _)| *at)
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &T> {

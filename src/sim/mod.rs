@@ -27,11 +27,19 @@ mod work;
 
 use k8s_openapi::jiff::Timestamp;
 
+#[cfg(feature = "shell")]
+pub(crate) use agenda::Agenda;
 pub use builder::{Builder, Deed};
 pub use chance::Chance;
 pub use faults::{Fault, Faults, UnknownFault};
+#[cfg(feature = "shell")]
+pub(crate) use kcp::Owners;
 pub use kcp::{Answer, Event, Happened, Kcp, Preconditions, Request, Verb};
 pub use laws::Broken;
+#[cfg(feature = "shell")]
+pub(crate) use parties::{Chore, Habits, Parties};
+#[cfg(feature = "shell")]
+pub(crate) use process::{STREAMS, happened_since};
 pub use scenario::Scenario;
 pub use shrink::shrink;
 pub use simulation::{Counts, Line, Simulation};

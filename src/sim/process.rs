@@ -11,7 +11,7 @@ use crate::queue::{Config, Queue};
 use crate::snapshot::{Layout, Origin, Snapshot};
 
 /// What a controller watches: the six kinds, and three of them in the cache server as well.
-pub(super) const STREAMS: [(Origin, Kind); 9] = [
+pub(crate) const STREAMS: [(Origin, Kind); 9] = [
     (Origin::Local, Kind::LogicalCluster),
     (Origin::Local, Kind::ApiBinding),
     (Origin::Local, Kind::ApiExport),
@@ -25,7 +25,7 @@ pub(super) const STREAMS: [(Origin, Kind); 9] = [
 
 /// What happened on a server after a version, in order, each with the number of its stream. What is
 /// forgotten is left out.
-pub(super) fn happened_since(kcp: &Kcp, version: u64) -> Vec<(usize, Event)> {
+pub(crate) fn happened_since(kcp: &Kcp, version: u64) -> Vec<(usize, Event)> {
     let mut happened: Vec<(usize, Event)> = Vec::new();
     for (stream, (origin, kind)) in STREAMS.into_iter().enumerate() {
         if let Ok(events) = kcp.events_since(origin, kind, version) {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::shape::Shape;
@@ -185,16 +186,6 @@ impl Fields {
         }
     }
 
-    /// As `fieldsV1`.
-    pub fn to_json(&self) -> Value {
-        let mut map: Map<String, Value> =
-            self.below.iter().map(|(step, fields)| (step.to_string(), fields.to_json())).collect();
-        if self.own && !map.is_empty() {
-            map.insert(".".into(), Value::Object(Map::new()));
-        }
-        Value::Object(map)
-    }
-
     /// From `fieldsV1`.
     pub fn from_json(json: &Value) -> Self {
         let mut fields = Self::below_from_json(json);
@@ -209,6 +200,20 @@ impl Fields {
             own: map.is_empty() || map.contains_key("."),
             below: below.map(|(step, json)| (step.into(), Self::below_from_json(json))).collect(),
         }
+    }
+}
+
+/// As `fieldsV1`.
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.own && !self.below.is_empty() {
+            map.serialize_entry(".", &Value::Object(Map::new()))?;
+        }
+        for (step, fields) in &self.below {
+            map.serialize_entry(step, fields)?;
+        }
+        map.end()
     }
 }
 

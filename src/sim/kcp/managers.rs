@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 
 use super::fields::{Difference, Fields};
 use super::refusal::Cause;
@@ -38,7 +39,14 @@ struct Manager {
 
 /// All managers of an object.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Managers(Vec<Manager>);
+pub(super) struct Managers(Arc<Vec<Manager>>);
+
+/// The managers of an object of this kind, as `metadata.managedFields` tells of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Owners {
+    managers: Managers,
+    kind: Kind,
+}
 
 /// Times are no difference: a write that changes nothing else is none.
 impl PartialEq for Managers {
@@ -60,11 +68,12 @@ impl Managers {
 
     /// Gives a writer this and nothing else.
     pub fn set(&mut self, writer: &Writer, fields: Fields, time: Timestamp) {
+        let managers = Arc::make_mut(&mut self.0);
         if fields.is_empty() {
-            self.0.retain(|manager| manager.writer != *writer);
+            managers.retain(|manager| manager.writer != *writer);
             return;
         }
-        match self.0.iter_mut().find(|manager| manager.writer == *writer) {
+        match managers.iter_mut().find(|manager| manager.writer == *writer) {
             Some(manager) => {
                 manager.time = time;
                 // The same set again is the rule: then it stays shared with earlier versions.
@@ -72,14 +81,14 @@ impl Managers {
                     manager.fields = Arc::new(fields);
                 }
             }
-            None => self.0.push(Manager { writer: writer.clone(), time, fields: Arc::new(fields) }),
+            None => managers.push(Manager { writer: writer.clone(), time, fields: Arc::new(fields) }),
         }
     }
 
     /// Everything that anybody owns.
     pub fn all(&self) -> Fields {
         let mut all = Fields::default();
-        for manager in &self.0 {
+        for manager in &*self.0 {
             all.union(&manager.fields);
         }
         all
@@ -102,7 +111,8 @@ impl Managers {
 
     /// A change was made: what others own of it is theirs no more.
     pub fn lose(&mut self, writer: &Writer, difference: &Difference) {
-        for manager in self.0.iter_mut().filter(|manager| manager.writer != *writer) {
+        let managers = Arc::make_mut(&mut self.0);
+        for manager in managers.iter_mut().filter(|manager| manager.writer != *writer) {
             let touches = |part: &Fields| !manager.fields.common(part).is_empty();
             if touches(&difference.changed) || touches(&difference.removed) {
                 let fields = Arc::make_mut(&mut manager.fields);
@@ -110,7 +120,7 @@ impl Managers {
                 fields.remove(&difference.removed);
             }
         }
-        self.0.retain(|manager| !manager.fields.is_empty());
+        managers.retain(|manager| !manager.fields.is_empty());
     }
 
     /// A write that is no apply: what it changed is the writer's.
@@ -128,26 +138,11 @@ impl Managers {
 
     /// As `metadata.managedFields`.
     pub fn to_json(&self, kind: Kind) -> Value {
-        let entries = self.0.iter().map(|manager| {
-            let writer = &manager.writer;
-            let operation = match writer.operation {
-                Operation::Apply => "Apply",
-                Operation::Update => "Update",
-            };
-            let mut entry = json!({
-                "manager": writer.name,
-                "operation": operation,
-                "apiVersion": kind.api_version(),
-                "time": seconds(manager.time),
-                "fieldsType": "FieldsV1",
-                "fieldsV1": manager.fields.to_json(),
-            });
-            if let (false, Some(entry)) = (writer.subresource.is_empty(), entry.as_object_mut()) {
-                entry.insert("subresource".into(), json!(writer.subresource));
-            }
-            entry
-        });
-        Value::Array(entries.collect())
+        serde_json::to_value(self.of_kind(kind)).unwrap_or_default()
+    }
+
+    pub fn of_kind(&self, kind: Kind) -> Owners {
+        Owners { managers: self.clone(), kind }
     }
 
     /// From `metadata.managedFields`.
@@ -162,7 +157,53 @@ impl Managers {
             time: text_at(entry, &["time"]).parse().unwrap_or_default(),
             fields: Arc::new(entry.get("fieldsV1").map(Fields::from_json).unwrap_or_default()),
         });
-        Self(managers.collect())
+        Self(Arc::new(managers.collect()))
+    }
+}
+
+impl Owners {
+    /// True if nobody owns anything.
+    #[cfg(feature = "shell")]
+    pub fn is_empty(&self) -> bool {
+        self.managers.0.is_empty()
+    }
+}
+
+/// Written out as it is, without a copy: it goes into every answer of a server.
+impl Serialize for Owners {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.managers.0.iter().map(|manager| Entry { manager, kind: self.kind }))
+    }
+}
+
+struct Entry<'a> {
+    manager: &'a Manager,
+    kind: Kind,
+}
+
+impl Serialize for Entry<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Manager { writer, time, fields } = self.manager;
+        let mut entry = serializer.serialize_map(None)?;
+        entry.serialize_entry("apiVersion", self.kind.api_version())?;
+        entry.serialize_entry("fieldsType", "FieldsV1")?;
+        entry.serialize_entry("fieldsV1", &**fields)?;
+        entry.serialize_entry("manager", &writer.name)?;
+        entry.serialize_entry("operation", writer.operation.as_str())?;
+        if !writer.subresource.is_empty() {
+            entry.serialize_entry("subresource", &writer.subresource)?;
+        }
+        entry.serialize_entry("time", &seconds(*time))?;
+        entry.end()
+    }
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
     }
 }
 

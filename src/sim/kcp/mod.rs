@@ -52,6 +52,10 @@ use super::chance::mix;
 use crate::api::{BindingKey, CLUSTER_ANNOTATION, ClusterName, Kind, PATH_ANNOTATION};
 use crate::snapshot::Origin;
 use managers::Managers;
+#[cfg(feature = "shell")]
+pub(crate) use managers::Owners;
+#[cfg(feature = "shell")]
+pub(super) use refusal::forbidden;
 pub use request::{Answer, Preconditions, Request, Verb};
 pub use store::{Event, Happened};
 
@@ -181,6 +185,39 @@ impl Kcp {
     /// are kept without.
     pub fn managed_fields(&self, origin: Origin, kind: Kind, key: &BindingKey) -> Option<Value> {
         self.store.get(origin, kind, key).map(|stored| stored.managers.to_json(kind))
+    }
+
+    /// A version for something that happened to an object that is kept elsewhere.
+    #[cfg(feature = "shell")]
+    pub(crate) fn tick(&mut self) -> u64 {
+        self.store.raise(self.store.version() + 1);
+        self.store.version()
+    }
+
+    /// All that is there, as if it had just come: what whoever has to be told of everything is told first.
+    #[cfg(feature = "shell")]
+    pub(crate) fn arrivals(&self, origin: Origin, kind: Kind) -> Vec<Event> {
+        self.store.arrivals(origin, kind)
+    }
+
+    /// An object as it is now, with who owns what of it.
+    #[cfg(feature = "shell")]
+    pub(crate) fn get_owned(&self, origin: Origin, kind: Kind, key: &BindingKey) -> Option<(Arc<Value>, Owners)> {
+        let stored = self.store.get(origin, kind, key)?;
+        Some((stored.object.clone(), stored.managers.of_kind(kind)))
+    }
+
+    /// All objects of a kind as they were at a version, by cluster and name, each with who owns what of it.
+    #[cfg(feature = "shell")]
+    pub(crate) fn list_at(
+        &self,
+        origin: Origin,
+        kind: Kind,
+        cluster: Option<&ClusterName>,
+        version: u64,
+    ) -> Result<Vec<(Arc<Value>, Owners)>, Box<Status>> {
+        let stored = self.store.list_at(origin, kind, cluster, version)?;
+        Ok(stored.into_iter().map(|stored| (stored.object.clone(), stored.managers.of_kind(kind))).collect())
     }
 
     /// The logical cluster of a path, or of what is the name of one already. A name of which nothing

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause, Status
 use crate::api::Kind;
 
 /// A `Status` of failure. Boxed, since it is large and rare.
-pub(super) type Refusal = Box<Status>;
+pub(in crate::sim) type Refusal = Box<Status>;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ pub(super) fn already_exists(kind: Kind, name: &str) -> Refusal {
     of(kind, name, 409, "AlreadyExists", format!("{} already exists", named(kind, name)))
 }
 
-pub(super) fn forbidden(kind: Kind, name: &str, why: &str) -> Refusal {
+pub(in crate::sim) fn forbidden(kind: Kind, name: &str, why: &str) -> Refusal {
     of(kind, name, 403, "Forbidden", format!("{} is forbidden: {why}", named(kind, name)))
 }
 

@@ -53,6 +53,23 @@ pub struct Event {
     pub key: BindingKey,
     /// The object at that version; of one that is gone the last state, at the version of its end.
     pub object: Arc<Value>,
+    /// Who owned what of it then.
+    pub(super) managers: Managers,
+    /// What it was before.
+    pub(super) before: Option<Stored>,
+}
+
+#[cfg(feature = "shell")]
+impl Event {
+    /// The object as it was before, if there was one.
+    pub(crate) fn object_before(&self) -> Option<&Value> {
+        self.before.as_ref().map(|before| &*before.object)
+    }
+
+    /// Who owned what of the object then.
+    pub(crate) fn owners(&self, kind: Kind) -> super::Owners {
+        self.managers.of_kind(kind)
+    }
 }
 
 /// The objects of one kind in one place.
@@ -101,6 +118,54 @@ impl Store {
         one.into_iter().chain(all).flat_map(|names| names.values()).map(|stored| &stored.object)
     }
 
+    /// The same as it was at a version.
+    #[cfg(feature = "shell")]
+    pub fn list_at(
+        &self,
+        origin: Origin,
+        kind: Kind,
+        cluster: Option<&ClusterName>,
+        version: u64,
+    ) -> Result<Vec<&Stored>, Refusal> {
+        let Some(shelf) = self.shelves.get(&(origin, kind)) else { return Ok(Vec::new()) };
+        // What happened since is undone, the last first.
+        let mut then: BTreeMap<(&ClusterName, &Text), Option<&Stored>> = BTreeMap::new();
+        let is_asked = |of: &ClusterName| cluster.is_none_or(|cluster| cluster == of);
+        for event in self.events_since(origin, kind, version)? {
+            if is_asked(&event.key.cluster) {
+                then.entry((&event.key.cluster, &event.key.name)).or_insert(event.before.as_ref());
+            }
+        }
+        let is_same = then.is_empty();
+        let now = shelf.objects.iter().filter(|(of, _)| is_asked(of));
+        let now = now.flat_map(|(cluster, names)| names.iter().map(move |(name, stored)| ((cluster, name), stored)));
+        if is_same {
+            return Ok(now.map(|(_, stored)| stored).collect());
+        }
+        for (key, stored) in now {
+            then.entry(key).or_insert(Some(stored));
+        }
+        Ok(then.into_values().flatten().collect())
+    }
+
+    /// All objects of a kind, each as if it had just come.
+    #[cfg(feature = "shell")]
+    pub fn arrivals(&self, origin: Origin, kind: Kind) -> Vec<Event> {
+        let shelf = self.shelves.get(&(origin, kind));
+        let clusters = shelf.into_iter().flat_map(|shelf| &shelf.objects);
+        let all = clusters.flat_map(|(cluster, names)| {
+            names.iter().map(move |(name, stored)| Event {
+                happened: Happened::Added,
+                version: super::text_at(&stored.object, &["metadata", "resourceVersion"]).parse().unwrap_or(0),
+                key: BindingKey { cluster: cluster.clone(), name: name.clone() },
+                object: stored.object.clone(),
+                managers: stored.managers.clone(),
+                before: None,
+            })
+        });
+        all.collect()
+    }
+
     /// Keeps an object under the next version, which it is given.
     pub fn put(
         &mut self,
@@ -114,9 +179,18 @@ impl Store {
         let object = Arc::new(object);
         let stored = Stored { object: object.clone(), managers };
         let shelf = self.shelves.entry((origin, kind)).or_default();
-        let before = shelf.objects.entry(key.cluster.clone()).or_default().insert(key.name.clone(), stored);
+        let event = Event {
+            happened: Happened::Added,
+            version,
+            key,
+            object: object.clone(),
+            managers: stored.managers.clone(),
+            before: None,
+        };
+        let names = shelf.objects.entry(event.key.cluster.clone()).or_default();
+        let before = names.insert(event.key.name.clone(), stored);
         let happened = if before.is_some() { Happened::Modified } else { Happened::Added };
-        shelf.history.push_back(Event { happened, version, key, object: object.clone() });
+        shelf.history.push_back(Event { happened, before, ..event });
         object
     }
 
@@ -128,9 +202,16 @@ impl Store {
         if names.is_empty() {
             shelf.objects.remove(&key.cluster);
         }
-        let mut object = Arc::unwrap_or_clone(last.object);
+        let mut object = Value::clone(&last.object);
         let version = self.stamp(&mut object);
-        let event = Event { happened: Happened::Deleted, version, key: key.clone(), object: Arc::new(object) };
+        let event = Event {
+            happened: Happened::Deleted,
+            version,
+            key: key.clone(),
+            object: Arc::new(object),
+            managers: last.managers.clone(),
+            before: Some(last),
+        };
         self.shelves.entry((origin, kind)).or_default().history.push_back(event);
     }
 

@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A CRD on its way through the admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sim) struct Admission {
+pub(crate) struct Admission {
     request: Request,
     deadline: Timestamp,
     /// How often the lock was tried in vain.

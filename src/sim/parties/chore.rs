@@ -13,7 +13,7 @@ use crate::sim::kcp::{Request, Verb, text_at};
 
 /// Something that another party is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sim) enum Chore {
+pub(crate) enum Chore {
     /// Somebody looks at an object, and does what is to be done about it.
     Look(Duty, BindingKey),
     /// The clean-up of the single layout goes on with what it saw of the bindings before.
@@ -28,7 +28,7 @@ pub(in crate::sim) enum Chore {
 
 /// What is looked after. To look once more changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::sim) enum Duty {
+pub(crate) enum Duty {
     /// The locks in a LogicalCluster.
     CleanUp,
     /// The same, when the first of them ends.

@@ -2,7 +2,6 @@
 //! (SPEC 13).
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -13,8 +12,6 @@ use crate::sim::kcp::{Event, Kcp, Request, at, seconds, text_at};
 use crate::snapshot::Origin;
 
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// How long it takes from its names to being served.
-const ESTABLISHING: Duration = Duration::from_secs(5);
 
 pub(super) fn react(kcp: &Kcp, uses: &mut Uses, event: &Event, calls: &mut Calls<'_>) {
     let (key, crd) = (&event.key, &event.object);
@@ -48,7 +45,7 @@ pub(super) fn react(kcp: &Kcp, uses: &mut Uses, event: &Event, calls: &mut Calls
     } else if judge(kcp, key, crd).is_some() {
         calls.look(Duty::Names, key.clone());
     } else if waits_for_serving(crd) {
-        calls.look_after(ESTABLISHING, Duty::Establish, key.clone());
+        calls.look_after(calls.habits.establishing, Duty::Establish, key.clone());
     }
 }
 

@@ -19,7 +19,7 @@ const MANAGER: &str = "kcp-logicalclustercleanup";
 
 /// A binding as the clean-up saw it. They are in order of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sim) struct Seen {
+pub(crate) struct Seen {
     name: Text,
     bound: Vec<GroupResource>,
 }

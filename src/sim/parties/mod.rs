@@ -26,10 +26,14 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::Chance;
+#[cfg(feature = "shell")]
+use super::kcp::forbidden;
 use super::kcp::{Event, Happened, Kcp, Request, at, text_at};
+#[cfg(feature = "shell")]
+use crate::api::Text;
 use crate::api::{BindingKey, ClusterName, Kind};
 use crate::snapshot::{HOME, Layout, Origin};
-pub(in crate::sim) use chore::Chore;
+pub(crate) use chore::Chore;
 use chore::Duty;
 use uses::Uses;
 
@@ -38,7 +42,7 @@ const KCP: &str = "kcp";
 
 /// How the others behave.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Habits {
+pub(crate) struct Habits {
     /// The admission of CRDs decides on locks that it read some time before it applies its own. Off: it
     /// reads and applies at one moment.
     pub stale_admission: bool,
@@ -49,6 +53,8 @@ pub(in crate::sim) struct Habits {
     pub slow_permille: u64,
     /// The cache server is often as slow.
     pub slow_copies: bool,
+    /// How long it takes a CRD from its names to being served.
+    pub establishing: Duration,
     /// How old a bound CRD has to be to be deleted when nobody uses it. `None`: it never is.
     pub old: Option<Duration>,
 }
@@ -60,6 +66,7 @@ impl Default for Habits {
             stale_cleanup: false,
             slow_permille: 20,
             slow_copies: false,
+            establishing: Duration::from_secs(5),
             old: Some(Duration::from_secs(30 * 60)),
         }
     }
@@ -67,7 +74,7 @@ impl Default for Habits {
 
 /// What the other parties are, and what they know.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Parties {
+pub(crate) struct Parties {
     layout: Layout,
     pub habits: Habits,
     uses: Uses,
@@ -205,6 +212,26 @@ impl Parties {
         let (layout, _, mut calls) = self.parts(kcp, chance);
         admission::begin(layout, request, &mut calls);
         calls.next
+    }
+
+    /// The same, all at one moment, with the answer that the user gets.
+    #[cfg(feature = "shell")]
+    pub fn admit_at_once(
+        &mut self,
+        kcp: &mut Kcp,
+        request: Request,
+        chance: &mut Chance,
+    ) -> Result<super::Answer, Box<Status>> {
+        let name = Text::from(chore::name_in(&request));
+        let mut next = self.admit(kcp, request, chance);
+        let mut why = None;
+        while let Some((_, chore)) = next.pop() {
+            match chore {
+                Chore::Create(request) => return kcp.handle(*request),
+                chore => (why, next) = self.act(kcp, chore, chance),
+            }
+        }
+        Err(forbidden(Kind::Crd, &name, &why.unwrap_or_default()))
     }
 
     fn parts<'a>(&'a mut self, kcp: &Kcp, chance: &'a mut Chance) -> (Layout, &'a mut Uses, Calls<'a>) {
