@@ -50,6 +50,8 @@ pub struct Watch {
     /// Whether it is to be told that this was all there was.
     ends_initial_events: bool,
     limit: Option<Duration>,
+    /// It waits for a version that is still to come.
+    is_ahead: bool,
     is_over: bool,
 }
 
@@ -95,6 +97,7 @@ impl Start {
             tells_owners: house.tells_owners(),
             ends_initial_events: self.wants_initial_events && self.wants_bookmarks,
             limit: self.limit,
+            is_ahead: false,
             is_over: false,
         };
         if self.wants_initial_events && self.version > current {
@@ -162,9 +165,11 @@ impl Watch {
             !chunk.is_full()
         });
         match told {
-            Ok(version) => {
+            Ok(None) => {}
+            Ok(Some(version)) => {
                 // All of it: nothing happened to this kind up to now but what was told.
-                self.cursor = self.cursor.max(version.unwrap_or_default());
+                self.is_ahead = self.cursor > version;
+                self.cursor = self.cursor.max(version);
             }
             Err(status) => {
                 self.is_over = true;
@@ -189,9 +194,10 @@ impl Watch {
         }
     }
 
-    /// Tells how far the history has gone, if that is wanted. The cache server never does.
-    pub(super) fn bookmark(&self) -> Option<Bytes> {
-        let is_due = self.wants_bookmarks && self.origin == Origin::Local && !self.is_over;
+    /// Tells how far the history has gone, if that is wanted. The cache server never does; and what waits for the
+    /// future has nothing to tell.
+    pub fn bookmark(&self) -> Option<Bytes> {
+        let is_due = self.wants_bookmarks && self.origin == Origin::Local && !self.is_over && !self.is_ahead;
         is_due.then(|| line("BOOKMARK", &bookmark(self.kind, self.cursor, false)))
     }
 }

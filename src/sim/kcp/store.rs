@@ -127,11 +127,12 @@ impl Store {
         cluster: Option<&ClusterName>,
         version: u64,
     ) -> Result<Vec<&Stored>, Refusal> {
+        let since = self.events_since(origin, kind, version)?;
         let Some(shelf) = self.shelves.get(&(origin, kind)) else { return Ok(Vec::new()) };
         // What happened since is undone, the last first.
         let mut then: BTreeMap<(&ClusterName, &Text), Option<&Stored>> = BTreeMap::new();
         let is_asked = |of: &ClusterName| cluster.is_none_or(|cluster| cluster == of);
-        for event in self.events_since(origin, kind, version)? {
+        for event in since {
             if is_asked(&event.key.cluster) {
                 then.entry((&event.key.cluster, &event.key.name)).or_insert(event.before.as_ref());
             }
