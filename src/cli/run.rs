@@ -6,6 +6,9 @@ use apibinding::queue;
 use apibinding::shell::{Controller, Lease};
 use apibinding::snapshot::Layout;
 use tokio::runtime::Runtime;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use super::Verdict;
 use super::args::{Log, RunArgs, RunLayout};
@@ -50,12 +53,17 @@ pub fn runtime() -> Result<Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-/// What happens is told on stderr.
+/// What happens is told on stderr. What kube has to say about refusals is told by the controller, in place.
 fn log(format: Log) {
-    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    let shown = Targets::new().with_default(LevelFilter::WARN).with_target("apibinding", LevelFilter::INFO);
+    let shown = shown.with_target("kube_client", LevelFilter::OFF);
+    let log = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let registry = tracing_subscriber::registry();
     match format {
-        Log::Text => log.with_target(false).init(),
-        Log::Json => log.json().init(),
+        Log::Text => {
+            registry.with(log.with_ansi(io::stderr().is_terminal()).with_target(false).with_filter(shown)).init();
+        }
+        Log::Json => registry.with(log.json().with_filter(shown)).init(),
     }
 }
 
