@@ -146,6 +146,9 @@ Examples:
   What it would do, without doing it:
     apibinding run --kubeconfig .kcp/admin.kubeconfig --context shard-base --dry-run
 
+  A kcp to play with, in which the world of a file lives:
+    apibinding run --embedded world.yaml --stay
+
 Exit status:
   0  it was told to stop
   1  an error, wrong usage included";
@@ -234,9 +237,38 @@ pub struct RunArgs {
     #[command(flatten)]
     pub connect: ConnectArgs,
 
-    /// How locks are kept: `single` is the one annotation of the kcp releases so far
-    #[arg(long, value_name = "LAYOUT", default_value = "single")]
-    pub layout: RunLayout,
+    /// The same against a simulated kcp with this world in it, behind a real HTTP server on 127.0.0.1
+    ///
+    /// Files, folders, or - for standard input, as `plan` reads them. It shows how bindings come to rest, and
+    /// ends when all do.
+    #[cfg(feature = "sim")]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["kubeconfig", "context", "server", "dry_run"])]
+    pub embedded: Vec<PathBuf>,
+
+    /// With --embedded: what the cache server has besides
+    #[cfg(feature = "sim")]
+    #[arg(long, value_name = "PATH", num_args = 1.., requires = "embedded")]
+    pub global: Vec<PathBuf>,
+
+    /// With --embedded: go on when all rest, until Ctrl-C
+    #[cfg(feature = "sim")]
+    #[arg(long, requires = "embedded")]
+    pub stay: bool,
+
+    /// With --embedded: the port of the server [default: one that is free]
+    #[cfg(feature = "sim")]
+    #[arg(long, value_name = "PORT", requires = "embedded", default_value_t = 0)]
+    pub port: u16,
+
+    /// With --embedded: how long a CRD takes to be established; in a real kcp it is five seconds
+    #[cfg(feature = "sim")]
+    #[arg(long, value_name = "TIME", requires = "embedded", default_value = "5s", value_parser = duration)]
+    pub establishing: std::time::Duration,
+
+    /// How locks are kept [default: single, the one annotation of the kcp releases so far; of a world that
+    /// is given, as it shows]
+    #[arg(long, value_name = "LAYOUT")]
+    pub layout: Option<RunLayout>,
 
     /// How many bindings are worked on at a time
     #[arg(long, value_name = "N", default_value_t = 2)]

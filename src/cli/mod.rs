@@ -5,9 +5,13 @@ mod args;
 mod connect;
 #[cfg(feature = "shell")]
 mod dump;
+#[cfg(all(feature = "shell", feature = "sim"))]
+mod embedded;
 mod entry;
 mod explain;
 mod failure;
+#[cfg(feature = "sim")]
+mod given;
 mod keys;
 mod layout;
 mod notes;
@@ -78,7 +82,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Verdict, Failure> {
         #[cfg(feature = "shell")]
         Command::Dump(args) => dump::run(&args, out),
         #[cfg(feature = "shell")]
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, out),
         #[cfg(feature = "sim")]
         Command::Simulate(args) => simulate::run(&args, out),
     }

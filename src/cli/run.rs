@@ -1,9 +1,9 @@
 //! `apibinding run`: the controller of a kcp.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 
 use apibinding::queue;
-use apibinding::shell::{Controller, Lease};
+use apibinding::shell::{Controller, Lease, Server};
 use apibinding::snapshot::Layout;
 use tokio::runtime::Runtime;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -19,33 +19,43 @@ use super::failure::Failure;
 const LEASE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Runs until it is told to stop.
-pub fn run(args: &RunArgs) -> Result<Verdict, Failure> {
-    log(args.log);
+pub fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    #[cfg(feature = "sim")]
+    if !args.embedded.is_empty() {
+        return super::embedded::run(args, out);
+    }
+    let _ = out;
+    log(args.log, LevelFilter::INFO);
     runtime()?.block_on(async {
         let (server, cache) = connect(&args.connect).await?;
-        let layout = match args.layout {
-            RunLayout::Single => Layout::Single,
-            RunLayout::Split => Layout::Split,
-        };
-        let lease = args.leader_elect.then(|| Lease {
-            cluster: args.lease_cluster.clone(),
-            namespace: args.lease_namespace.clone(),
-            name: format!("apibinding-{}", args.shard),
-            identity: identity(),
-            duration: LEASE,
-        });
-        Controller::new(server)
-            .cache_server(cache)
-            .layout(layout)
-            .workers(args.workers)
-            .queue(queue::Config { max: args.max_backoff, bucket: None, ..queue::Config::default() })
-            .shard(&args.shard)
-            .lease(lease)
-            .probes(args.metrics_addr)
-            .dry_run(args.dry_run)
-            .run(stop())
-            .await?;
+        let layout = layout(args).unwrap_or(Layout::Single);
+        controller(args, server).cache_server(cache).layout(layout).dry_run(args.dry_run).run(stop()).await?;
         Ok(Verdict::Fine)
+    })
+}
+
+/// A controller as the arguments want it, wherever its server is.
+pub fn controller(args: &RunArgs, server: impl Into<Server>) -> Controller {
+    let lease = args.leader_elect.then(|| Lease {
+        cluster: args.lease_cluster.clone(),
+        namespace: args.lease_namespace.clone(),
+        name: format!("apibinding-{}", args.shard),
+        identity: identity(),
+        duration: LEASE,
+    });
+    Controller::new(server)
+        .workers(args.workers)
+        .queue(queue::Config { max: args.max_backoff, bucket: None, ..queue::Config::default() })
+        .shard(&args.shard)
+        .lease(lease)
+        .probes(args.metrics_addr)
+}
+
+/// The layout that was asked for.
+pub fn layout(args: &RunArgs) -> Option<Layout> {
+    args.layout.map(|layout| match layout {
+        RunLayout::Single => Layout::Single,
+        RunLayout::Split => Layout::Split,
     })
 }
 
@@ -54,8 +64,8 @@ pub fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// What happens is told on stderr. What kube has to say about refusals is told by the controller, in place.
-fn log(format: Log) {
-    let shown = Targets::new().with_default(LevelFilter::WARN).with_target("apibinding", LevelFilter::INFO);
+pub fn log(format: Log, level: LevelFilter) {
+    let shown = Targets::new().with_default(LevelFilter::WARN).with_target("apibinding", level);
     let shown = shown.with_target("kube_client", LevelFilter::OFF);
     let log = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let registry = tracing_subscriber::registry();

@@ -9,18 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anstyle::Style;
-use apibinding::api::Object;
 use apibinding::sim::laws::Law;
 use apibinding::sim::{Broken, Builder, Fault, Line, Play, Report, Scenario, play, shrink};
 use apibinding::snapshot::Layout;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::args::{Format, LayoutChoice, SimulateArgs};
 use super::failure::Failure;
+use super::given::Given;
 use super::notes::counted;
-use super::read::{self, Source};
-use super::world::World;
 use super::{Verdict, report};
 
 /// How often a smaller world is tried for one in which a law is broken.
@@ -33,14 +30,6 @@ const PROGRESS: Duration = Duration::from_secs(2);
 struct Worlds<'a> {
     args: &'a SimulateArgs,
     input: Option<Given>,
-}
-
-/// A world that was given.
-struct Given {
-    layout: Layout,
-    objects: Vec<Value>,
-    /// What the cache server has.
-    global: Vec<Value>,
 }
 
 /// One world, and what came of it.
@@ -110,20 +99,8 @@ fn input(args: &SimulateArgs) -> Result<Option<Given>, Failure> {
     if args.files.is_empty() {
         return Ok(None);
     }
-    let mut stdin = Some(io::stdin().lock());
-    let local = read::read(&args.files, &args.global, &mut stdin)?;
-    let global = read::read(&args.global, &[], &mut stdin)?;
-    let (objects, copies) = (values(&local.objects)?, values(&global.objects)?);
-    let world = World::new(local, global, args.layout, args.now.unwrap_or(apibinding::sim::PRESENT))?;
-    for note in &world.notes {
-        let _ = writeln!(anstream::stderr(), "note: {note}");
-    }
-    Ok(Some(Given { layout: world.snapshot.layout(), objects, global: copies }))
-}
-
-fn values(objects: &[(Source, Object)]) -> Result<Vec<Value>, Failure> {
-    let values = objects.iter().map(|(_, object)| serde_json::to_value(object));
-    values.collect::<Result<_, _>>().map_err(|error| Failure::Output(error.into()))
+    let now = args.now.unwrap_or(apibinding::sim::PRESENT);
+    Given::read(&args.files, &args.global, args.layout, now).map(Some)
 }
 
 impl Worlds<'_> {
