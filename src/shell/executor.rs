@@ -30,19 +30,20 @@ pub(super) fn encoded(text: &str) -> impl std::fmt::Display + '_ {
     utf8_percent_encode(text, PATH)
 }
 
-/// Who carries effects out.
+/// Who carries effects out: for programs that have a loop of their own (`examples/kube_controller.rs`).
 #[derive(Clone, Debug)]
-pub(super) struct Executor {
+pub struct Executor {
     server: Server,
     limit: Duration,
 }
 
 impl Executor {
-    pub fn new(server: Server, limit: Duration) -> Self {
-        Self { server, limit }
+    /// One that sends them to this server. A request may take so long; after that nobody knows what came of it.
+    pub fn new(server: impl Into<Server>, limit: Duration) -> Self {
+        Self { server: server.into(), limit }
     }
 
-    /// Carries an effect out, as it stands there; by the table in [`crate::effect`].
+    /// Carries an effect out, as it stands there; what comes of it is what the table in [`crate::effect`] says.
     pub async fn execute(&self, effect: &Effect) -> Outcome {
         match effect {
             Effect::CreateCrd(create) => {

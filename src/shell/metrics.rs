@@ -255,7 +255,8 @@ fn count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn name(effect: &Effect) -> &'static str {
+/// What an effect is called in labels and spans.
+pub(super) fn name(effect: &Effect) -> &'static str {
     match effect {
         Effect::CreateCrd(_) => "create_crd",
         Effect::ReadApiBinding(_) => "read_binding",

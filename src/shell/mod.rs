@@ -65,7 +65,7 @@ use crate::queue;
 use crate::snapshot::{Layout, Origin, Snapshot};
 use desk::Desk;
 pub use dump::{Dump, dump};
-use executor::Executor;
+pub use executor::Executor;
 pub use failure::Failure;
 use lease::Candidate;
 pub use lease::Lease;

@@ -8,6 +8,7 @@ use tracing::Instrument;
 use super::Hook;
 use super::desk::{Desk, Told};
 use super::executor::Executor;
+use super::metrics;
 use crate::api::BindingKey;
 use crate::effect::{Effect, Outcome, Retry};
 use crate::pass::{Pass, Step};
@@ -55,7 +56,8 @@ impl Worker {
             if !self.desk.is_open() {
                 return None;
             }
-            let outcome = self.executor.execute(&effect).await;
+            let span = tracing::info_span!("effect", kind = metrics::name(&effect));
+            let outcome = self.executor.execute(&effect).instrument(span).await;
             say(&effect, &outcome);
             if let Some(hook) = &self.hook {
                 hook(key, &effect, &outcome);
