@@ -48,6 +48,7 @@ mod probes;
 mod rest;
 mod server;
 mod stream;
+mod turns;
 mod worker;
 
 use std::fmt;
@@ -72,6 +73,7 @@ pub use lease::Lease;
 use probes::Probes;
 pub use server::Server;
 use stream::{STREAMS, Sightings, Stream};
+use turns::Turns;
 use worker::Worker;
 
 type Hook = Arc<dyn Fn(&BindingKey, &Effect, &Outcome) + Send + Sync>;
@@ -303,6 +305,7 @@ impl Running {
         let worker = Worker {
             desk: desk.clone(),
             executor: Executor::new(server.clone(), limit),
+            turns: Turns::default(),
             hook: controller.hook,
             is_dry: controller.is_dry,
         };

@@ -9,6 +9,7 @@ use super::Hook;
 use super::desk::{Desk, Told};
 use super::executor::Executor;
 use super::metrics;
+use super::turns::Turns;
 use crate::api::BindingKey;
 use crate::effect::{Effect, Outcome, Retry};
 use crate::pass::{Pass, Step};
@@ -20,6 +21,7 @@ use crate::reconcile::trace::Untraced;
 pub(super) struct Worker {
     pub desk: Arc<Desk>,
     pub executor: Executor,
+    pub turns: Turns,
     pub hook: Option<Hook>,
     /// Nothing is written.
     pub is_dry: bool,
@@ -48,11 +50,24 @@ impl Worker {
     /// `None`: given up, since another one leads now.
     async fn process(&self, key: &BindingKey) -> Option<Retry> {
         let mut pass = Pass::new(key.clone());
+        let mut turn = None;
         loop {
             let effect = match pass.poll(&self.desk.view()) {
                 Step::Done(retry) => return Some(retry),
                 Step::Act(effect) => effect,
             };
+            match &effect {
+                Effect::PatchLogicalCluster(patch) if turn.is_none() => {
+                    let (taken, has_waited) = self.turns.take(&patch.cluster).await;
+                    turn = Some(taken);
+                    if has_waited {
+                        // Planned on locks that are others by now.
+                        continue;
+                    }
+                }
+                Effect::PatchLogicalCluster(_) => {}
+                _ => turn = None,
+            }
             if !self.desk.is_open() {
                 return None;
             }
