@@ -274,9 +274,17 @@ impl House {
 
     /// The time, as objects have it.
     pub(super) fn now(&self) -> String {
-        let now = self.kcp.now();
-        Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+        told(self.kcp.now())
     }
+
+    /// When it began.
+    pub(super) fn began(&self) -> String {
+        told(self.start)
+    }
+}
+
+fn told(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
 /// The number of a kind's stream; `None` for what never changes.

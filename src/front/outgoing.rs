@@ -30,6 +30,8 @@ pub(super) enum Outgoing {
     Whole(Bytes),
     /// This, and then nothing more, although more was to come.
     Half(Bytes),
+    Flush,
+    Fail,
     /// Whatever comes, as fast as it is read.
     Watch(Next),
     Over,
@@ -57,11 +59,17 @@ impl Body for Outgoing {
             Self::Over => None,
             Self::Whole(body) if body.is_empty() => None,
             Self::Whole(body) => Some(Ok(body)),
-            Self::Half(half) if half.is_empty() => Some(Err(Cut)),
             Self::Half(half) => {
-                *self = Self::Half(Bytes::new());
+                *self = Self::Flush;
                 Some(Ok(half))
             }
+            Self::Flush => {
+                // What was sent so far goes out while nothing is ready.
+                *self = Self::Fail;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Self::Fail => Some(Err(Cut)),
             Self::Watch(mut waiting) => match waiting.as_mut().poll(context) {
                 Poll::Pending => {
                     *self = Self::Watch(waiting);
@@ -89,7 +97,7 @@ impl Body for Outgoing {
         match self {
             Self::Whole(body) => SizeHint::with_exact(body.len() as u64),
             Self::Over => SizeHint::with_exact(0),
-            Self::Half(_) | Self::Watch(_) => SizeHint::default(),
+            _ => SizeHint::default(),
         }
     }
 }

@@ -125,7 +125,7 @@ impl House {
         let (stocked, cluster, _, name) = key;
         match self.stock.objects.get(key) {
             // Every namespace is there that anybody asks for.
-            None if *stocked == Stocked::Namespaces => Some(namespace(cluster, name)),
+            None if *stocked == Stocked::Namespaces => Some(namespace(cluster, name, &self.began())),
             object => object.cloned(),
         }
     }
@@ -142,7 +142,7 @@ impl House {
             && &**cluster != "*"
             && !self.stock.objects.contains_key(&(stocked, cluster.clone(), Text::default(), "default".into()))
         {
-            items.push(namespace(cluster, "default"));
+            items.push(namespace(cluster, "default", &self.began()));
         }
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             item.remove("apiVersion");
@@ -207,7 +207,8 @@ impl House {
     }
 }
 
-fn namespace(cluster: &str, name: &str) -> Value {
+/// A namespace that is there because it was asked for.
+fn namespace(cluster: &str, name: &str, began: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -215,6 +216,7 @@ fn namespace(cluster: &str, name: &str) -> Value {
             "name": name,
             "uid": "00000000-0000-4000-8000-000000000000",
             "resourceVersion": "1",
+            "creationTimestamp": began,
             "annotations": {CLUSTER_ANNOTATION: cluster},
             "labels": {"kubernetes.io/metadata.name": name},
         },

@@ -42,12 +42,15 @@ impl Telling {
     fn set_bookmark(&mut self) {
         let now = Instant::now();
         let last = self.end.checked_sub(BEFORE_THE_END).unwrap_or(now);
-        self.bookmark = (last > now).then(|| last.min(now + self.shared.settings.bookmarks));
+        self.bookmark =
+            (last > now).then(|| now.checked_add(self.shared.settings.bookmarks).map_or(last, |next| last.min(next)));
     }
 
     /// The next lines, or the end of it.
     pub async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
         if self.is_cut {
+            // What was told so far goes out meanwhile.
+            tokio::task::yield_now().await;
             return Some(Err(Cut));
         }
         loop {
