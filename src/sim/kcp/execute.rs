@@ -1,7 +1,5 @@
 //! Carrying out effects as a real executor would.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -105,16 +103,10 @@ impl Kcp {
     /// A list of a kind as it was at a version.
     ///
     /// # Errors
-    /// 410 if anything was [forgotten](Kcp::compact): what was there then is not known any more.
+    /// 410 if what happened since then was [forgotten](Kcp::compact).
     pub fn relist_at(&self, origin: Origin, kind: Kind, version: u64) -> Result<Change, Refusal> {
-        let mut then = BTreeMap::new();
-        for event in self.events_since(origin, kind, 0)?.take_while(|event| event.version <= version) {
-            match event.happened {
-                Happened::Deleted => then.remove(&event.key),
-                Happened::Added | Happened::Modified => then.insert(&event.key, &event.object),
-            };
-        }
-        let objects = then.into_values().filter_map(|value| object(kind, value).ok()).collect();
+        let then = self.store.list_at(origin, kind, None, version)?;
+        let objects = then.into_iter().filter_map(|stored| object(kind, &stored.object).ok()).collect();
         Ok(Change::List { origin, kind, objects, resource_version: version.to_string().into() })
     }
 }

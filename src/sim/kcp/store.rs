@@ -54,6 +54,7 @@ pub struct Event {
     /// The object at that version; of one that is gone the last state, at the version of its end.
     pub object: Arc<Value>,
     /// Who owned what of it then.
+    #[cfg_attr(not(feature = "shell"), expect(dead_code, reason = "told over HTTP only"))]
     pub(super) managers: Managers,
     /// What it was before.
     pub(super) before: Option<Stored>,
@@ -119,7 +120,9 @@ impl Store {
     }
 
     /// The same as it was at a version.
-    #[cfg(feature = "shell")]
+    ///
+    /// # Errors
+    /// 410 if what happened since then was forgotten.
     pub fn list_at(
         &self,
         origin: Origin,

@@ -208,6 +208,33 @@ fn history_that_was_forgotten_is_expired() {
 }
 
 #[test]
+fn a_list_of_the_past_is_that_of_now_with_what_happened_since_undone() {
+    let mut kcp = kcp();
+    let create =
+        |kcp: &mut Kcp, name: &str| drop(kcp.handle(Request::create(BINDINGS, "meadow", binding(name))).unwrap());
+    let take_finalizers = json!({"metadata": {"finalizers": null}});
+    let mut then = Vec::new();
+    let mut remember = |kcp: &Kcp| then.push((kcp.version(), kcp.relist(Origin::Local, BINDINGS)));
+    remember(&kcp);
+    create(&mut kcp, "geese");
+    create(&mut kcp, "ducks");
+    remember(&kcp);
+    kcp.handle(apply_status(json!({"phase": "Binding"}), "one", false)).unwrap();
+    kcp.handle(Request::merge(BINDINGS, "meadow", "ducks", take_finalizers)).unwrap();
+    remember(&kcp);
+    kcp.handle(Request::delete(BINDINGS, "meadow", "ducks")).unwrap();
+    create(&mut kcp, "ducks");
+    kcp.handle(Request::delete(BINDINGS, "meadow", "geese")).unwrap();
+    remember(&kcp);
+    for (version, list) in &then {
+        assert_eq!(kcp.relist_at(Origin::Local, BINDINGS, *version).unwrap(), *list, "at {version}");
+    }
+    kcp.compact(then[1].0);
+    assert_eq!(kcp.relist_at(Origin::Local, BINDINGS, then[0].0).unwrap_err().code, Some(410));
+    assert_eq!(kcp.relist_at(Origin::Local, BINDINGS, then[1].0).unwrap(), then[1].1);
+}
+
+#[test]
 fn an_update_needs_a_version_and_leaves_the_status_alone() {
     let mut kcp = kcp();
     kcp.handle(Request::create(BINDINGS, "meadow", binding("geese"))).unwrap();
