@@ -45,6 +45,10 @@ pub(super) enum Target {
     },
     Missing,
     Nothing,
+    /// Nothing any more: what it lists is of one of the world's exports.
+    Lost {
+        which: u8,
+    },
 }
 
 /// What a binding lists as bound.
@@ -60,8 +64,18 @@ pub(super) struct BoundSpec {
 }
 
 impl BindingSpec {
+    /// One that has begun to bind an export, or has no reference: a neighbour without is somebody's rival too (D2).
+    pub(super) fn make_sound(&mut self) {
+        if self.target == Target::Missing {
+            self.target = Target::Export { which: 0, by_cluster: false };
+        }
+        if !matches!(self.phase, Phase::Binding | Phase::Bound) {
+            self.phase = Phase::Binding;
+        }
+    }
+
     pub(super) fn target<'a>(&self, exports: &'a [ExportSpec]) -> Option<&'a ExportSpec> {
-        let Target::Export { which, .. } = self.target else { return None };
+        let (Target::Export { which, .. } | Target::Lost { which }) = self.target else { return None };
         exports.get(usize::from(which).checked_rem(exports.len())?)
     }
 
@@ -166,6 +180,7 @@ pub(super) fn target() -> impl Strategy<Value = Target> {
         20 => (0u8..6, prop::bool::weighted(0.3)).prop_map(|(which, by_cluster)| Target::Export { which, by_cluster }),
         1 => Just(Target::Missing),
         1 => Just(Target::Nothing),
+        1 => (0u8..6).prop_map(|which| Target::Lost { which }),
     ]
 }
 

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause, Status
 
 use super::binding;
 use super::bindings::{BindingSpec, binding_spec};
-use super::exports::{ExportSpec, bound_crd, conversion, crd, export, schema};
+use super::exports::{ExportSpec, OwnCrdSpec, bound_crd, conversion, crd, export, schema};
 use super::touch::{Touch, next_uid, touch};
 use super::world::{World, WorldSpec, logical_cluster, world_spec};
 use crate::api::{BindingKey, Kind, Object, Text};
@@ -86,7 +86,10 @@ fn delete(origin: Origin, object: &Object, resource_version: Text) -> Change {
 enum Deed {
     /// Changes one thing of an object, counted round.
     Touch(u8, Box<Touch>),
-    Delete(u8),
+    /// Told with the version of the deletion, or the last that the object had.
+    Delete(u8, bool),
+    /// A CRD of a workspace comes, or is another.
+    Crd(OwnCrdSpec),
     /// Deletes an object and makes a like one, with another uid.
     Recreate(u8),
     /// Puts back what an earlier deed took.
@@ -133,14 +136,16 @@ impl History {
                     touch.apply(&mut object);
                     history.put(origin, object);
                 }
-                Deed::Delete(which) => {
+                Deed::Crd(crd) => history.put(Origin::Local, crd.crd().into()),
+                Deed::Delete(which, as_it_was) => {
                     let Some((origin, object)) = history.pick(*which) else { continue };
-                    history.delete(origin, &object);
+                    let last = object.metadata().resource_version.clone().filter(|_| *as_it_was);
+                    history.delete(origin, &object, last);
                     gone = Some((origin, object));
                 }
                 Deed::Recreate(which) => {
                     let Some((origin, mut object)) = history.pick(*which) else { continue };
-                    history.delete(origin, &object);
+                    history.delete(origin, &object, None);
                     let uid = &mut object.metadata_mut().uid;
                     *uid = uid.as_deref().map(next_uid);
                     history.put(origin, object);
@@ -176,8 +181,9 @@ impl History {
         self.after.put(origin, object);
     }
 
-    fn delete(&mut self, origin: Origin, object: &Object) {
-        self.changes.push(delete(origin, object, self.next_version().into()));
+    fn delete(&mut self, origin: Origin, object: &Object, version: Option<String>) {
+        let version = version.unwrap_or_else(|| self.next_version());
+        self.changes.push(delete(origin, object, version.into()));
         self.after.remove(origin, object.kind(), &object.key());
     }
 
@@ -198,7 +204,8 @@ impl History {
 fn deed() -> BoxedStrategy<Deed> {
     prop_oneof![
         10 => (any::<u8>(), touch()).prop_map(|(which, touch)| Deed::Touch(which, Box::new(touch))),
-        4 => any::<u8>().prop_map(Deed::Delete),
+        4 => (any::<u8>(), prop::bool::weighted(0.3)).prop_map(|(which, as_it_was)| Deed::Delete(which, as_it_was)),
+        2 => super::exports::own_crd_spec().prop_map(Deed::Crd),
         3 => any::<u8>().prop_map(Deed::Recreate),
         2 => Just(Deed::Restore),
         2 => (origin(), super::exports::export_spec()).prop_map(|(origin, export)| Deed::Export(origin, export)),

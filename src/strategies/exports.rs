@@ -109,6 +109,20 @@ pub(super) enum CrdState {
 }
 
 impl ExportSpec {
+    /// One that can be bound.
+    pub(super) fn make_sound(&mut self) {
+        let [identity, ..] = IDENTITIES;
+        self.identity = self.identity.or(Some(identity));
+        self.path = Some(None);
+        self.behind = false;
+        self.entries.retain(|entry| entry.schema.is_some());
+        for schema in self.entries.iter_mut().filter_map(|entry| entry.schema.as_mut()) {
+            if !matches!(schema.form, SchemaForm::Rich | SchemaForm::ConvertedByNone) {
+                schema.form = SchemaForm::Plain;
+            }
+        }
+    }
+
     pub(super) fn schema_id(&self, entry: &EntrySpec) -> SchemaId {
         SchemaId { cluster: self.cluster, resource: entry.resource, revision: entry.revision }
     }

@@ -88,6 +88,13 @@ impl LockSpec {
 }
 
 impl AnnotationSpec {
+    /// One that can be read, in whatever layout.
+    pub(super) fn make_sound(&mut self) {
+        if matches!(self, Self::Missing | Self::Text(_)) {
+            *self = Self::Text("{}");
+        }
+    }
+
     /// The text; `bound`: the bindings of the cluster, each with its uid and the keys that it lists.
     pub(super) fn to_text(&self, cluster: &str, bound: &[(String, String, Vec<String>)]) -> Option<String> {
         let (of_bindings, more, spaced) = match self {

@@ -42,6 +42,16 @@ impl Touch {
                 let Some(layer) = Layer::ALL.into_iter().nth(usize::from(self.which % 4)) else { return };
                 let cluster = cluster_of(&home.metadata);
                 let annotations = home.metadata.annotations.get_or_insert_default();
+                if self.which >= 4 && self.bits & 1 == 0 {
+                    // The same, written in another way.
+                    if let Some(text) = annotations.get_mut(layer.annotation()) {
+                        *text = match text.contains("\": ") {
+                            true => text.replace("\": ", "\":"),
+                            false => text.replace("\":", "\": "),
+                        };
+                    }
+                    return;
+                }
                 match self.annotation.to_text(cluster.as_str(), &[]) {
                     Some(text) => annotations.insert(layer.annotation().into(), text),
                     None => annotations.remove(layer.annotation()),

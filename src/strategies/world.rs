@@ -174,6 +174,13 @@ pub(super) struct HomeSpec {
 }
 
 impl HomeSpec {
+    fn make_sound(&mut self) {
+        self.version = self.version.or(Some(100));
+        for annotation in [&mut self.crds, &mut self.bindings, &mut self.pending, &mut self.legacy] {
+            annotation.make_sound();
+        }
+    }
+
     pub(super) fn home(&self, cluster: &str, bound: &[(String, String, Vec<String>)]) -> LogicalCluster {
         let mut metadata = metadata(cluster, "cluster", Some(format!("home-{cluster}")));
         metadata.resource_version = self.version.map(|version| version.to_string());
@@ -226,6 +233,22 @@ pub(super) struct WorldSpec {
 }
 
 impl WorldSpec {
+    /// The same without what stops a binding before it comes to its neighbours: all in one workspace, each with
+    /// an export that can be bound. What is rare elsewhere, that one is in another's way, is the rule here.
+    fn sound(mut self) -> Self {
+        let [workspace, ..] = CONSUMERS;
+        self.exports.iter_mut().for_each(ExportSpec::make_sound);
+        for binding in &mut self.bindings {
+            binding.cluster = workspace;
+            binding.make_sound();
+        }
+        self.crds.iter_mut().for_each(|crd| crd.cluster = workspace);
+        for home in self.homes.iter_mut().flatten() {
+            home.make_sound();
+        }
+        self
+    }
+
     pub(super) fn world(&self) -> World {
         let mut world = World::new(self.layout, PRESENT.checked_add(self.now).unwrap_or(PRESENT));
         for export in &self.exports {
@@ -292,15 +315,10 @@ pub(super) fn world_spec() -> BoxedStrategy<WorldSpec> {
     let crds =
         prop_oneof![3 => Just(0usize), 2 => Just(1), 1 => Just(2)].prop_flat_map(|count| vec(own_crd_spec(), count));
     let homes = uniform2(weighted(0.95, home_spec()));
-    (layout, now, exports, schemas, bindings, homes, crds)
-        .prop_map(|(layout, now, exports, schemas, bindings, homes, crds)| WorldSpec {
-            layout,
-            now,
-            exports,
-            schemas,
-            bindings,
-            homes,
-            crds,
+    (layout, now, exports, schemas, bindings, homes, crds, any::<bool>())
+        .prop_map(|(layout, now, exports, schemas, bindings, homes, crds, is_sound)| {
+            let world = WorldSpec { layout, now, exports, schemas, bindings, homes, crds };
+            if is_sound { world.sound() } else { world }
         })
         .boxed()
 }
