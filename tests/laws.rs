@@ -14,7 +14,7 @@ use apibinding::effect::{Effect, Outcome};
 use apibinding::pass::{Pass, Step};
 use apibinding::reconcile;
 use apibinding::sim::Chance;
-use apibinding::sim::laws::{self, Bounds, Course, Model, Reads, Server, Verdict, run_with};
+use apibinding::sim::laws::{self, Bounds, Course, Model, Reads, Server, Verdict, run, run_with};
 use apibinding::snapshot::{Change, Origin, Snapshot};
 use apibinding::strategies::{History, World, change, history, outcome, world};
 use apibinding::wakeup::{self, wakeup};
@@ -128,19 +128,46 @@ fn predicts() {
 fn settles() {
     law(300, (world(), reads()), |(world, reads)| {
         let (model, snapshot) = (model(&world), world.snapshot());
-        wakeup::all(&snapshot).iter().try_for_each(|key| laws::settles(&model, &snapshot, key, reads))
+        wakeup::all(&snapshot).iter().try_for_each(|key| {
+            laws::settles(&model, &snapshot, key, reads)?;
+            arrives(&model, &snapshot, key, reads)
+        })
     });
+}
+
+/// A pass in which nothing failed leaves a status that says what is so.
+fn arrives(model: &Model, snapshot: &Snapshot, key: &BindingKey, reads: Reads) -> Verdict {
+    if snapshot.binding(key).is_none() {
+        return Ok(());
+    }
+    let (mut known, mut after) = (model.clone(), snapshot.clone());
+    let course = run(&mut after, &mut Server::new(model, reads), key)?;
+    for exchange in course.exchanges.iter().filter(|exchange| !exchange.effect.is_read()) {
+        match &exchange.outcome {
+            Outcome::Done(object) => known.apply(&Change::put(Object::clone(object))),
+            _ => return Ok(()),
+        }
+    }
+    let is_new = snapshot.binding(key).is_some_and(|binding| binding.status.phase.as_str().is_empty());
+    if !is_new {
+        laws::reached(&known, key, &course.status.unwrap_or_default())?;
+    }
+    laws::claimed(&known, key, |cluster, name| after.schema(cluster, name).is_some_and(|schema| schema.crd.is_ok()))
+}
+
+/// A server that has gone on.
+fn server(history: &History, reads: Reads) -> Server {
+    Server::new(&model(&history.after), reads)
 }
 
 /// Passes over what is known of a world, against a server that has gone on, with faults.
 fn passes(
     history: &History,
-    reads: Reads,
+    server: &Server,
     faults: &[Option<Outcome>],
     mut watch: impl FnMut(&BindingKey, &Snapshot, &Server, &Effect) -> Verdict,
     mut after: impl FnMut(&Course) -> Verdict,
 ) -> Verdict {
-    let server = Server::new(&model(&history.after), reads);
     for key in wakeup::all(&history.before.snapshot()) {
         let (mut snapshot, mut server) = (history.before.snapshot(), server.clone());
         let course = run_with(&mut snapshot, &mut server, &key, faults, |seen, server, effect| {
@@ -156,7 +183,7 @@ fn bounded() {
     law(300, (history(6), faults()), |(history, faults)| {
         passes(
             &history,
-            Reads::True,
+            &server(&history, Reads::True),
             &faults,
             |_, _, _, _| Ok(()),
             |course| {
@@ -173,7 +200,7 @@ fn bounded() {
 
 #[test]
 fn confined() {
-    law(1000, (history(6), faults(), reads()), |(history, faults, reads)| {
+    law(1000, (history(6), faults(), reads(), 0..4u8), |(history, faults, reads, others)| {
         let watch = |key: &BindingKey, seen: &Snapshot, server: &Server, effect: &Effect| {
             let at = |name| BindingKey::new(key.cluster.clone(), name);
             laws::confined(
@@ -200,7 +227,13 @@ fn confined() {
                 },
             )
         };
-        passes(&history, reads, &faults, watch, |_| Ok(()))
+        let server = server(&history, reads);
+        let server = match others {
+            0 => server.with_newcomers(),
+            1 => server.with_successors(),
+            _ => server,
+        };
+        passes(&history, &server, &faults, watch, |_| Ok(()))
     });
 }
 
@@ -217,7 +250,7 @@ fn monotone() {
             let status: ApiBindingStatus = serde_json::from_value(patch.body.to_value()["status"].clone()).unwrap();
             laws::monotone(seen, key, &seen.binding(key).unwrap().status, &status)
         };
-        passes(&history, Reads::True, &faults, watch, |_| Ok(()))
+        passes(&history, &server(&history, Reads::True), &faults, watch, |_| Ok(()))
     });
 }
 
@@ -228,9 +261,10 @@ fn exclusive() {
         let watch = |key: &BindingKey, seen: &Snapshot, _: &Server, effect: &Effect| {
             let Effect::PatchApiBindingStatus(patch) = effect else { return Ok(()) };
             let status: ApiBindingStatus = serde_json::from_value(patch.body.to_value()["status"].clone()).unwrap();
-            laws::newly_listed(seen, key, &status)
+            laws::newly_listed(seen, key, &status)?;
+            laws::named_apart(seen, key, &status)
         };
-        passes(&history, Reads::True, &faults, watch, |_| Ok(()))
+        passes(&history, &server(&history, Reads::True), &faults, watch, |_| Ok(()))
     });
 }
 
@@ -327,7 +361,6 @@ fn late_after_lists() {
 /// Worlds in which a law did not hold once, as small as they get.
 mod found {
     use apibinding::api::Condition;
-    use apibinding::sim::laws::run;
     use apibinding::snapshot::Layout;
     use serde_json::{Value, json};
 

@@ -142,6 +142,7 @@ impl Judge {
             let body = patch.body.to_value();
             let next = ApiBindingStatus::deserialize(at(&body, &["status"])).unwrap_or_default();
             self.ask(Law::Exclusive, laws::newly_listed(view, key, &next));
+            self.ask(Law::Exclusive, laws::named_apart(view, key, &next));
             if let Some(known) = view.binding(key) {
                 let verdict = laws::monotone(view, key, &known.status, &next);
                 self.ask(Law::Monotone, verdict.map_err(|why| format!("{key}: {why}")));
@@ -252,6 +253,12 @@ impl Judge {
             self.ask(Law::Indexed, indexed.map_err(|why| format!("controller {at}: {why}")));
             self.ask(Law::Deterministic, deterministic);
         }
+    }
+
+    /// Looks at what every controller knows when all rest.
+    pub fn look_at_rest(&mut self) {
+        let verdict = self.models.iter().try_for_each(laws::rested);
+        self.ask(Law::Stable, verdict);
     }
 
     /// Tells all that has happened anyhow.

@@ -336,6 +336,14 @@ impl Simulation {
         self.broken().map_or(Ok(()), |broken| Err(broken.clone()))
     }
 
+    /// Looks at what every controller knows when all rest.
+    pub(super) fn look_at_rest(&mut self) -> Result<(), Broken> {
+        if let Some(judge) = &mut self.judge {
+            judge.look_at_rest();
+        }
+        self.look()
+    }
+
     fn set_switches(&mut self) {
         for shard in &mut self.shards {
             shard.parties.habits.stale_admission = self.faults.has(Fault::StaleAdmission);

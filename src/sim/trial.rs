@@ -100,7 +100,7 @@ fn act(
         let why = format!("after all was at rest, a restart wrote:\n{}", since(world, &before));
         return Err(Broken::new(Law::Stable, why));
     }
-    world.look()
+    world.look_at_rest()
 }
 
 fn step(world: &mut Simulation, watch: &mut impl FnMut(&Simulation) -> bool) -> Result<bool, Broken> {

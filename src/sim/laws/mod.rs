@@ -10,8 +10,11 @@ mod exclusive;
 mod known;
 mod model;
 mod monotone;
+mod names;
 mod plans;
+mod reached;
 mod server;
+mod triggers;
 mod woken;
 
 use std::fmt::{self, Debug};
@@ -22,9 +25,14 @@ pub use exclusive::{Owners, newly_listed};
 pub use known::{indexed, late};
 pub use model::Model;
 pub use monotone::monotone;
+pub use names::named_apart;
 pub use plans::{deterministic, predicts, settles};
+pub use reached::{claimed, reached, rested};
 pub use server::{Course, Exchange, Reads, Server, run, run_with};
 pub use woken::woken;
+
+use crate::api::BindingKey;
+use crate::snapshot::{Schema, Snapshot};
 
 /// The laws by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,4 +133,19 @@ pub type Verdict = Result<(), String>;
 
 fn same<T: PartialEq + Debug + ?Sized>(what: impl fmt::Display, left: &T, right: &T) -> Verdict {
     if left == right { Ok(()) } else { Err(format!("{what}:\n  {left:?}\nis not\n  {right:?}")) }
+}
+
+/// The schemas that a binding's export offers, each with whether it is stored in its CRD.
+fn offers<'a>(snapshot: &'a Snapshot, key: &BindingKey) -> Vec<(bool, &'a Schema)> {
+    let target = snapshot.binding(key).and_then(|binding| binding.target.clone());
+    let exports = target.map(|target| snapshot.exports_at(&target)).unwrap_or_default();
+    let mut offered = Vec::new();
+    for (origin, at) in exports {
+        let export = snapshot.export(origin, &at.cluster, &at.name);
+        for entry in export.into_iter().flat_map(|export| &export.resources) {
+            let schema = snapshot.schema(&at.cluster, &entry.schema);
+            offered.extend(schema.map(|schema| (entry.storage.crd.is_some(), schema)));
+        }
+    }
+    offered
 }

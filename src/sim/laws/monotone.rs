@@ -1,7 +1,7 @@
 //! `monotone`.
 
-use super::Verdict;
-use crate::api::{ApiBindingStatus, BindingKey, Condition, GroupResource, Phase};
+use super::{Verdict, offers};
+use crate::api::{ApiBindingStatus, BindingKey, Condition, Phase};
 use crate::snapshot::Snapshot;
 
 /// `InitialBindingCompleted` never leaves True once there is a phase; nothing that is bound is bound no more; storage versions never
@@ -22,7 +22,8 @@ pub fn monotone(seen: &Snapshot, key: &BindingKey, old: &ApiBindingStatus, new: 
             return Err(format!("{} is not bound any more", bound.group_resource()));
         };
         let shrank = bound.storage_versions.iter().any(|version| !now.storage_versions.contains(version));
-        let stays = offered(seen, key).iter().all(|(offered, crd)| !now.is(offered) || *crd);
+        let offered = offers(seen, key);
+        let stays = offered.iter().all(|(is_crd, schema)| !now.is(&schema.resource) || *is_crd);
         if shrank && stays {
             return Err(format!("{}: storage versions shrank", bound.group_resource()));
         }
@@ -31,18 +32,4 @@ pub fn monotone(seen: &Snapshot, key: &BindingKey, old: &ApiBindingStatus, new: 
         }
     }
     Ok(())
-}
-
-/// The resources that a binding's export offers, each with whether it is stored in its CRD.
-fn offered(snapshot: &Snapshot, key: &BindingKey) -> Vec<(GroupResource, bool)> {
-    let target = snapshot.binding(key).and_then(|binding| binding.target.clone());
-    let exports = target.map(|target| snapshot.exports_at(&target)).unwrap_or_default();
-    let exports =
-        exports.iter().filter_map(|(origin, at)| Some((at, snapshot.export(*origin, &at.cluster, &at.name)?)));
-    let entries = exports.flat_map(|(at, export)| export.resources.iter().map(move |entry| (at, entry)));
-    let offered = entries.filter_map(|(at, entry)| {
-        let schema = snapshot.schema(&at.cluster, &entry.schema)?;
-        Some((schema.resource.clone(), entry.storage.crd.is_some()))
-    });
-    offered.collect()
 }

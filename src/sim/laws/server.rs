@@ -7,11 +7,13 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 
 use super::{Model, Verdict};
-use crate::api::{ApiBindingStatus, BindingKey, Kind, Object};
+use serde_json::{Value, json};
+
+use crate::api::{ApiBinding, ApiBindingStatus, BindingKey, CLUSTER_ANNOTATION, Kind, Object, annotation};
 use crate::effect::{Effect, Outcome, Patch, Retry};
 use crate::pass::{Pass, Step};
 use crate::sim::kcp::at;
-use crate::snapshot::{Origin, Snapshot};
+use crate::snapshot::{Change, Layer, Origin, Snapshot};
 
 /// How reads are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,11 @@ pub struct Server {
     objects: BTreeMap<(Kind, BindingKey), Arc<Object>>,
     reads: Reads,
     version: u64,
+    /// Whoever is asked for and not there comes right after that.
+    has_newcomers: bool,
+    /// Whoever a pass is for was created anew before it began.
+    has_successors: bool,
+    news: Vec<Change>,
 }
 
 /// One effect of a pass, and what came of it.
@@ -69,7 +76,49 @@ impl Server {
     pub fn new(model: &Model, reads: Reads) -> Self {
         let local = model.all().filter(|(origin, _)| *origin == Origin::Local);
         let objects = local.map(|(_, object)| ((object.kind(), object.key()), object.clone())).collect();
-        Self { objects, reads, version: 1_000_000_000 }
+        Self { objects, reads, version: 1_000_000_000, has_newcomers: false, has_successors: false, news: Vec::new() }
+    }
+
+    /// The same, where a binding that is asked for and not there comes right after it was answered so, and makes
+    /// the locks of its name its own. A pass hears of the locks at once, of the binding late.
+    #[must_use]
+    pub fn with_newcomers(self) -> Self {
+        Self { has_newcomers: true, ..self }
+    }
+
+    /// The same, where the binding that a pass is for has been created anew and has made the locks of its name its
+    /// own. A pass hears of the locks at once, of the binding late.
+    #[must_use]
+    pub fn with_successors(self) -> Self {
+        Self { has_successors: true, ..self }
+    }
+
+    fn come(&mut self, key: &BindingKey) {
+        let home = (Kind::LogicalCluster, BindingKey::new(key.cluster.clone(), "cluster"));
+        let uid = format!("{}-new", key.name);
+        let Some(Object::LogicalCluster(before)) = self.objects.get(&home).map(|home| &**home) else { return };
+        let mut known = before.clone();
+        let text = annotation(&known.metadata, Layer::Bindings.annotation());
+        let Ok(Value::Object(mut locks)) = serde_json::from_str(&text) else { return };
+        for lock in locks.values_mut().filter(|lock| at(lock, &["n"]) == &json!(key.name)) {
+            *lock = json!({"n": key.name, "u": uid});
+        }
+        let text = Value::Object(locks).to_string();
+        known.metadata.annotations.get_or_insert_default().insert(Layer::Bindings.annotation().into(), text);
+        known.metadata.resource_version = Some(self.next_version());
+        let mut binding = ApiBinding::default();
+        binding.metadata.name = Some(key.name.to_string());
+        binding.metadata.uid = Some(uid);
+        binding.metadata.resource_version = Some(self.next_version());
+        binding.metadata.annotations = Some([(CLUSTER_ANNOTATION.to_owned(), key.cluster.to_string())].into());
+        self.objects.insert((Kind::ApiBinding, key.clone()), Arc::new(binding.into()));
+        self.objects.insert(home, Arc::new(known.clone().into()));
+        self.news.push(Change::put(known));
+    }
+
+    /// What a pass hears without having asked.
+    fn take_news(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.news)
     }
 
     /// An object as it is now.
@@ -111,7 +160,13 @@ impl Server {
             Effect::ReadApiBinding(key) => match self.reads {
                 Reads::Expected if key != owner => not_found(),
                 Reads::Found if key != owner => Self::stranger(Kind::ApiBinding),
-                _ => self.found(Kind::ApiBinding, key),
+                _ => {
+                    let found = self.found(Kind::ApiBinding, key);
+                    if self.has_newcomers && self.get(Kind::ApiBinding, key).is_none() {
+                        self.come(key);
+                    }
+                    found
+                }
             },
             Effect::ReadCrd(read) => match self.reads {
                 Reads::Expected => not_found(),
@@ -229,6 +284,12 @@ pub fn run_with(
     let mut faults = faults.iter().cloned();
     let mut pass = Pass::new(key.clone());
     let mut exchanges = Vec::new();
+    if server.has_successors && server.get(Kind::ApiBinding, key).is_some() {
+        server.come(key);
+    }
+    for change in server.take_news() {
+        snapshot.apply(change);
+    }
     loop {
         match pass.poll(snapshot) {
             Step::Done(retry) => return Ok(Course { exchanges, retry, status: pass.status().cloned() }),
@@ -237,7 +298,7 @@ pub fn run_with(
                 let fault = faults.next().flatten().and_then(|fault| server.fail(&effect, fault));
                 let outcome = fault.unwrap_or_else(|| server.execute(key, &effect));
                 exchanges.push(Exchange { effect, outcome: outcome.clone(), seen: snapshot.clone() });
-                for change in pass.observe(outcome) {
+                for change in pass.observe(outcome).into_iter().chain(server.take_news()) {
                     snapshot.apply(change);
                 }
             }

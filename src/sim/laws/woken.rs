@@ -5,18 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::confined::{own_layer, written};
-use super::{Model, Reads, Server, Verdict, run};
+use super::{Model, Reads, Server, Verdict, run, triggers};
 use crate::api::{ApiBindingStatus, BindingKey, ClusterName, Kind, Object};
 use crate::effect::Effect;
 use crate::reconcile::reconcile;
 use crate::snapshot::{Annotation, Layer, Origin, Snapshot};
 
 /// A change that alters what reconciling a binding gives, other than times and preconditions, wakes that
-/// binding. `before` and `after`: what was known, each with the objects.
+/// binding; and so do the events that SPEC 11 names for it. `before` and `after`: what was known, each with the
+/// objects.
 ///
 /// # Errors
 /// Who sleeps on, and what changed for it.
 pub fn woken(before: (&Snapshot, &Model), after: (&Snapshot, &Model), woken: &[BindingKey]) -> Verdict {
+    let named = triggers::named(before.1, after.1);
+    if let Some(key) = named.iter().find(|key| !woken.contains(key)) {
+        return Err(format!("{key} is not woken, only {woken:?}; but the table of SPEC 11 names it"));
+    }
     let mut asked: BTreeSet<BindingKey> = before.0.bindings().into_iter().chain(after.0.bindings()).collect();
     asked.extend(ghosts(after.0));
     for key in asked.into_iter().filter(|key| !woken.contains(key)) {
