@@ -169,12 +169,6 @@ impl<K: Ord + Clone> Queue<K> {
         }
     }
 
-    /// How long keys that fail wait.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Queues a key, unless it is queued; one that is being processed is queued when that is done.
     ///
     /// Neither back-off nor a wait holds it up: something happened, so it is worth a look. A wait
@@ -234,6 +228,22 @@ impl<K: Ord + Clone> Queue<K> {
                 self.schedule.insert(turn, wait);
             }
         }
+    }
+
+    /// Forgets all keys, failures and waits, but for the keys that are being processed.
+    ///
+    /// For who stops working, and may begin anew before those are done.
+    pub fn clear(&mut self) {
+        self.ready.clear();
+        self.turns.clear();
+        self.schedule.clear();
+        self.failures.clear();
+        self.bucket_full_at = Duration::ZERO;
+        self.states.retain(|_, state| {
+            let is_taken = *state != State::Ready;
+            *state = State::Processing;
+            is_taken
+        });
     }
 
     /// The key to process next, for one worker alone until it is [`done`](Self::done) or
@@ -375,6 +385,23 @@ mod tests {
         queue.forget(&'a');
         queue.add_rate_limited('a', NONE, ms(20_000));
         assert_eq!(queue.next_due(), Some(ms(20_005)));
+    }
+
+    #[test]
+    fn a_queue_that_is_cleared_knows_what_is_being_processed() {
+        let mut queue = Queue::default();
+        ["a", "b", "c"].into_iter().for_each(|key| queue.add(key));
+        assert_eq!((queue.take(NONE), queue.take(NONE)), (Some("a"), Some("b")));
+        queue.add("b");
+        queue.add_rate_limited("d", NONE, NONE);
+        queue.clear();
+        assert_eq!((queue.len(), queue.waiting(), queue.processing(), queue.failures(&"d")), (0, 0, 2, 0));
+
+        queue.add("a");
+        assert_eq!(queue.take(Duration::MAX), None); // until the first is done with it
+        queue.done(&"a");
+        queue.done(&"b"); // which was added before the queue was cleared
+        assert_eq!((queue.take(Duration::MAX), queue.take(Duration::MAX)), (Some("a"), None));
     }
 
     #[test]

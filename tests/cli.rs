@@ -6,6 +6,9 @@
 
 #[path = "cli/dump.rs"]
 mod dump;
+#[cfg(all(feature = "shell", feature = "sim"))]
+#[path = "cli/live.rs"]
+mod live;
 #[path = "cli/notes.rs"]
 mod notes;
 #[path = "cli/run.rs"]

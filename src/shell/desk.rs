@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::metrics::Metrics;
 use super::others;
-use super::rest::{Restless, Work};
+use super::rest::{Unrest, Work};
 use super::stream::STREAMS;
 use crate::api::{BindingKey, Kind, Object, Phase, Text};
 use crate::effect::{Effect, Outcome, Retry};
@@ -47,7 +47,7 @@ struct State {
     /// Bindings of which nobody can tell whose the next change is: a request was under way, or its answer
     /// was lost.
     unsure: BTreeSet<BindingKey>,
-    restless: BTreeMap<BindingKey, Restless>,
+    unrest: Unrest,
     taken_at: Instant,
 }
 
@@ -63,7 +63,7 @@ impl Desk {
             queued: BTreeMap::new(),
             working: BTreeMap::new(),
             unsure: BTreeSet::new(),
-            restless: BTreeMap::new(),
+            unrest: Unrest::default(),
             taken_at: Instant::now(),
         };
         let metrics = Metrics::new(shard);
@@ -134,7 +134,7 @@ impl Desk {
 
     /// How many keys do not come to rest.
     pub fn restless(&self) -> usize {
-        self.lock().restless.values().filter(|restless| restless.is_told).count()
+        self.lock().unrest.count()
     }
 
     /// Takes in what a watch or an answer told.
@@ -244,10 +244,9 @@ impl Desk {
             self.open(&mut state);
         } else {
             state.is_open = false;
-            let config = *state.queue.config();
-            state.queue = Queue::new(config);
+            state.queue.clear();
             state.queued.clear();
-            state.restless.clear();
+            state.unrest = Unrest::default();
             state.unsure.clear();
         }
     }
@@ -329,7 +328,7 @@ impl Desk {
         }
         state.queue.finish(key, next, now);
         let failures = state.queue.failures(key);
-        Restless::note(&mut state.restless, key, failures, work.as_ref());
+        state.unrest.note(key, failures, work.as_ref());
         // One who waits has to know of a new time.
         self.ready.notify_one();
     }

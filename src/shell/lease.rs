@@ -63,7 +63,7 @@ impl Candidate {
             // Two thirds of the time it lasts: whoever takes it over comes after we have stopped.
             let patience = self.lease.duration * 2 / 3;
             let began = Instant::now();
-            match timeout(period.max(Duration::from_secs(1)), self.try_hold()).await {
+            match timeout(period, self.try_hold()).await {
                 Ok(Ok(true)) => {
                     self.held_until = Some(began + patience);
                     if !self.desk.is_leading() {
@@ -80,10 +80,11 @@ impl Candidate {
                 Ok(Err(why)) => tracing::info!(%why, "cannot look at the lease"),
                 Err(_) => tracing::info!("cannot look at the lease: no answer"),
             }
+            let left = self.held_until.map(|until| until.saturating_duration_since(Instant::now()));
+            sleep(period.min(left.unwrap_or(period))).await;
             if self.held_until.is_some_and(|until| Instant::now() >= until) {
                 self.step_down("the lease could not be renewed in time");
             }
-            sleep(period).await;
         }
     }
 

@@ -211,6 +211,8 @@ impl Metrics {
 
     /// All of it as text.
     pub fn text(&self, desk: &Desk) -> String {
+        // One at a time: what is read off would be counted twice.
+        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         let (ready, waiting, _) = desk.load();
         self.depth.set(count(ready));
         self.waiting.set(count(waiting));
@@ -222,7 +224,7 @@ impl Metrics {
         self.read(&desk.view());
         let mut text = String::new();
         // Writing to a String does not fail.
-        let _ = encode(&mut text, &self.registry.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = encode(&mut text, &registry);
         text
     }
 

@@ -22,14 +22,21 @@ pub(super) struct Work {
     commits: u32,
 }
 
-/// A key that does not come to rest.
+/// Keys that fail, or were written lately.
 #[derive(Debug)]
-pub(super) struct Restless {
+pub(super) struct Unrest {
+    keys: BTreeMap<BindingKey, Restless>,
+    /// When those were last forgotten that have come to rest.
+    swept: Instant,
+}
+
+#[derive(Debug)]
+struct Restless {
     failures: u32,
     /// Since when commits are counted, and how many there were.
     since: Instant,
     commits: u32,
-    pub is_told: bool,
+    is_told: bool,
 }
 
 impl Work {
@@ -48,19 +55,35 @@ impl Work {
     }
 }
 
-impl Restless {
+impl Default for Unrest {
+    fn default() -> Self {
+        Self { keys: BTreeMap::new(), swept: Instant::now() }
+    }
+}
+
+impl Unrest {
+    /// How many do not come to rest.
+    pub fn count(&self) -> usize {
+        self.keys.values().filter(|restless| restless.is_told && restless.is_current()).count()
+    }
+
     /// Takes note of how the work on a key ended, and tells once if it does not come to rest.
-    pub fn note(all: &mut BTreeMap<BindingKey, Self>, key: &BindingKey, failures: u32, work: Option<&Work>) {
+    pub fn note(&mut self, key: &BindingKey, failures: u32, work: Option<&Work>) {
+        if self.swept.elapsed() > SPAN {
+            self.swept = Instant::now();
+            self.keys.retain(|_, restless| restless.is_current());
+        }
         let commits = work.map_or(0, |work| work.commits);
         if failures == 0 && commits == 0 {
-            // It has come to rest, unless it was written just before.
-            if all.get(key).is_some_and(|restless| restless.since.elapsed() > SPAN || restless.commits < COMMITS) {
-                all.remove(key);
+            if let Some(restless) = self.keys.get_mut(key) {
+                restless.failures = 0;
+                restless.is_told &= restless.commits >= COMMITS;
             }
             return;
         }
         let now = Instant::now();
-        let restless = all.entry(key.clone()).or_insert(Self { failures: 0, since: now, commits: 0, is_told: false });
+        let fresh = Restless { failures: 0, since: now, commits: 0, is_told: false };
+        let restless = self.keys.entry(key.clone()).or_insert(fresh);
         if restless.since.elapsed() > SPAN {
             (restless.since, restless.commits) = (now, 0);
         }
@@ -68,17 +91,28 @@ impl Restless {
         restless.commits += commits;
         let is_restless = failures >= FAILURES || restless.commits >= COMMITS;
         if is_restless && !restless.is_told {
-            let why = work.and_then(|work| work.trouble.clone());
-            match why.filter(|_| failures >= FAILURES) {
-                Some(why) => tracing::warn!(%key, failures, %why, "does not come to rest"),
-                None => tracing::warn!(
-                    %key,
-                    commits = restless.commits,
-                    "does not come to rest: its status is written over and over, which is what two controllers do \
-                     that know different things"
-                ),
-            }
+            restless.tell(key, work);
         }
         restless.is_told = is_restless;
+    }
+}
+
+impl Restless {
+    /// What was written long ago has come to rest since.
+    fn is_current(&self) -> bool {
+        self.failures > 0 || self.since.elapsed() <= SPAN
+    }
+
+    fn tell(&self, key: &BindingKey, work: Option<&Work>) {
+        let why = work.and_then(|work| work.trouble.as_ref()).filter(|_| self.failures >= FAILURES);
+        match why {
+            Some(why) => tracing::warn!(%key, failures = self.failures, %why, "does not come to rest"),
+            None => tracing::warn!(
+                %key,
+                commits = self.commits,
+                "does not come to rest: its status is written over and over, which is what two controllers do that \
+                 know different things"
+            ),
+        }
     }
 }

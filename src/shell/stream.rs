@@ -110,13 +110,14 @@ impl Stream {
     async fn watch_from(&mut self, mut version: Text) -> Result<(), Failure> {
         let mut pace = pace();
         loop {
-            let before = version.clone();
+            let (before, begun) = (version.clone(), Instant::now());
             let ended = self.watch(&mut version).await;
-            if before != version {
+            let was_worth_it = before != version || begun.elapsed() > LONGEST;
+            if was_worth_it {
                 pace = self::pace();
             }
             match ended {
-                Ok(()) if before != version => {}
+                Ok(()) if was_worth_it => self.desk.metrics.watch_ended(self.origin, self.kind, "over"),
                 // One that ends before it told anything may do so at once, again and again.
                 Ok(()) => self.wait(Trouble::Wait(String::new(), None), &mut pace, "quiet").await?,
                 Err(Trouble::Expired) => {
