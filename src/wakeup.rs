@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::api::{BindingKey, ClusterName, GroupResource, IdentityHash, ResourceNames, Text};
-use crate::snapshot::names::NameQuery;
+use crate::snapshot::names::{Name, NameQuery};
 use crate::snapshot::world::{Event, FactChange, World};
 use crate::snapshot::{
     Annotation, Applied, Binding, Cluster, Crd, Export, Home, Layer, Layout, Lock, Locks, Origin, Schema, Snapshot,
@@ -174,7 +174,10 @@ impl Woken<'_> {
         let reference = |binding: Option<&Binding>| binding.map(|binding| binding.reference.clone());
         for uid in changed(before, after, reference(before) != reference(after), Binding::bound_uids) {
             let crd = world.bound_crds().and_then(|crds| crds.crd(&uid));
-            self.wanting_names_of(cluster, crd.map(|crd| &**crd), None);
+            match crd {
+                Some(crd) => self.wanting_names_of(cluster, Some(crd), None),
+                None => self.wanting_names_to_come(cluster, &uid),
+            }
         }
         let uid = |binding: Option<&Binding>| binding.map(|binding| binding.meta.uid.clone());
         if layout == Layout::Split && uid(before) != uid(after) {
@@ -207,6 +210,19 @@ impl Woken<'_> {
         let keys: BTreeSet<_> = before.into_iter().chain(after).flat_map(Crd::name_keys).collect();
         for key in &keys {
             self.wanting(cluster, NameQuery::from(key).of_schemas());
+        }
+    }
+
+    /// The same for a bound CRD that is missing: a plan that creates it foresees whose names it takes.
+    fn wanting_names_to_come(&mut self, cluster: &ClusterName, uid: &str) {
+        let world = self.world;
+        for key in world.schemas_with_uid(uid) {
+            let copies = world.schema_copies(&key.cluster, &key.name);
+            for schema in copies.filter(|schema| schema.meta.uid == *uid) {
+                for name in Name::all(&schema.names) {
+                    self.wanting(cluster, NameQuery::new(schema.resource.group(), name));
+                }
+            }
         }
     }
 

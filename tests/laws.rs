@@ -447,6 +447,35 @@ mod found {
         assert_eq!(course.status, Some(planned.status), "what the pass arrives at is not what was planned");
     }
 
+    /// The same, and birch refers to its export in another way. What alder is about to be told names that.
+    #[test]
+    fn the_reference_of_who_lists_a_crd_to_come_wakes() {
+        let listed = json!([{"group": "farm.example", "resource": "geese",
+            "schema": {"name": "geese", "UID": "uid-geese", "identityHash": "id-one"}}]);
+        let mut claimant = binding("alder", "two", json!([]));
+        let Object::ApiBinding(alder) = &mut claimant else { unreachable!() };
+        alder.spec.permission_claims = serde_json::from_value(json!([{"group": "farm.example", "resource": "geese",
+            "identityHash": "id-one", "verbs": ["*"], "state": "Accepted"}]))
+        .unwrap();
+        let key = alder.key();
+        let mut neighbour = binding("birch", "one", listed);
+        let world = world(vec![
+            export("one", json!([entry("geese")])),
+            export("two", json!([entry("ganders")])),
+            schema("geese", "goose"),
+            schema("ganders", "goose"),
+            claimant,
+            neighbour.clone(),
+            home("{}"),
+        ]);
+        neighbour.metadata_mut().resource_version = Some("101".into());
+        let Object::ApiBinding(birch) = &mut neighbour else { unreachable!() };
+        birch.spec.reference.export.as_mut().unwrap().path = "root:farm".into();
+        let mut snapshot = world.snapshot();
+        let applied = snapshot.apply(Change::put(neighbour));
+        assert!(wakeup(&snapshot, &applied).contains(&key));
+    }
+
     /// The only doubtful lock changes its holder, not its resource. Alder, as any binding of the
     /// workspace, asks for holders in doubt: now for another one.
     #[test]
