@@ -1,19 +1,20 @@
 //! `apibinding run --embedded`: the controller against a simulated kcp behind HTTP.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use apibinding::api::{BindingKey, Condition, Phase};
+use apibinding::api::{BindingKey, Condition, Kind, Phase};
 use apibinding::front::{Front, Settings};
 use apibinding::shell::Handle;
 use apibinding::sim::Kcp;
 use apibinding::snapshot::{Layout, Origin, Snapshot};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Config};
+use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::Verdict;
@@ -25,6 +26,9 @@ use super::run::{controller, log, runtime, stop};
 
 /// How often it is looked at how things are.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// So many workspaces have a context in the kubeconfig.
+const CONTEXTS: usize = 100;
 
 /// So many bindings are shown, each on its line; of more, only how many are how far.
 const SHOWN: usize = 40;
@@ -54,6 +58,7 @@ async fn play(args: &RunArgs, kcp: Kcp, layout: Layout, out: &mut dyn Write) -> 
     let kubeconfig = Kubeconfig::write(&front)?;
     writeln!(out, "a simulated kcp at {}; for kubectl:", front.url())?;
     writeln!(out, "  export KUBECONFIG={}", kubeconfig.path.display())?;
+    writeln!(out, "  kubectl --context {} get apibindings", kubeconfig.context)?;
     out.flush()?;
 
     let address = front.url().parse().map_err(|why| Failure::Connection(format!("{}: {why}", front.url())))?;
@@ -101,14 +106,52 @@ fn is_at_rest(handle: &Handle, front: &Front) -> bool {
 /// A file that leads kubectl to the server, as long as that runs.
 struct Kubeconfig {
     path: PathBuf,
+    /// The current context.
+    context: String,
 }
 
 impl Kubeconfig {
+    /// A context for each workspace, called by its path; that of the first with a binding is the current one.
     fn write(front: &Front) -> Result<Self, Failure> {
+        let unreadable = |why: serde_json::Error| Failure::Output(why.into());
+        let mut config: Value = serde_json::from_str(&front.kubeconfig()).map_err(unreadable)?;
+        let (workspaces, first) = front.with(|kcp| {
+            let of = |object: &Value, annotation: &str| {
+                object
+                    .pointer(&format!("/metadata/annotations/kcp.io~1{annotation}"))
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            };
+            let homes = kcp.list(Origin::Local, Kind::LogicalCluster, None);
+            let homes: BTreeMap<String, String> = homes
+                .filter_map(|home| Some((of(home, "cluster")?, of(home, "path").or_else(|| of(home, "cluster"))?)))
+                .collect();
+            let binding = kcp.list(Origin::Local, Kind::ApiBinding, None).next();
+            let first = binding.and_then(|binding| homes.get(&of(binding, "cluster")?)).cloned();
+            (homes.into_values().take(CONTEXTS).collect::<BTreeSet<_>>(), first)
+        });
+        for name in &workspaces {
+            let server = format!("{}/clusters/{name}", front.url());
+            push(&mut config, "clusters", json!({"name": name, "cluster": {"server": server}}));
+            push(&mut config, "contexts", json!({"name": name, "context": {"cluster": name, "user": "shard-admin"}}));
+        }
+        let context = first.filter(|first| workspaces.contains(first)).unwrap_or_else(|| "root".to_owned());
+        if let Some(config) = config.as_object_mut() {
+            config.insert("current-context".to_owned(), json!(context));
+        }
         let path = std::env::temp_dir().join(format!("apibinding-{}.kubeconfig", std::process::id()));
         let named = |why: io::Error| io::Error::new(why.kind(), format!("{}: {why}", path.display()));
-        fs::write(&path, front.kubeconfig()).map_err(named)?;
-        Ok(Self { path })
+        fs::write(&path, format!("{config:#}\n")).map_err(named)?;
+        Ok(Self { path, context })
+    }
+}
+
+/// Adds an entry to a list of a kubeconfig, unless it has one of that name.
+fn push(config: &mut Value, list: &str, entry: Value) {
+    let entries = config.get_mut(list).and_then(Value::as_array_mut);
+    if let Some(entries) = entries.filter(|entries| entries.iter().all(|known| known.get("name") != entry.get("name")))
+    {
+        entries.push(entry);
     }
 }
 
@@ -159,7 +202,7 @@ impl Table {
         } else {
             let gone = self.rows.keys().filter(|key| !rows.contains_key(*key));
             for key in gone {
-                writeln!(out, "{:7.1} s  {key}  gone", elapsed.as_secs_f64())?;
+                writeln!(out, "{:7.1} s  {:<40} gone", elapsed.as_secs_f64(), place(known, key))?;
             }
             for (key, row) in rows.iter().filter(|(key, row)| self.rows.get(*key) != Some(*row)) {
                 writeln!(out, "{:7.1} s  {}", elapsed.as_secs_f64(), line(known, key, row))?;
@@ -242,8 +285,6 @@ fn row(known: &Snapshot, key: &BindingKey) -> Option<Row> {
 }
 
 fn line(known: &Snapshot, key: &BindingKey, row: &Row) -> String {
-    let path = known.logical_cluster(&key.cluster).map(|home| home.path.to_string());
-    let place = path.filter(|path| !path.is_empty()).unwrap_or_else(|| key.cluster.to_string());
     let style = match (row.phase.as_str(), row.why.is_empty()) {
         ("Bound", true) => Style::new().fg_color(Some(AnsiColor::Green.into())),
         (_, false) => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
@@ -251,7 +292,11 @@ fn line(known: &Snapshot, key: &BindingKey, row: &Row) -> String {
     };
     let why: String = row.why.chars().take(90).collect();
     let more = if row.why.chars().count() > 90 { "…" } else { "" };
-    format!("{:<40} {style}{:<10}{style:#} {why}{more}", format!("{place}/{}", key.name), row.phase)
-        .trim_end()
-        .to_owned()
+    format!("{:<40} {style}{:<10}{style:#} {why}{more}", place(known, key), row.phase).trim_end().to_owned()
+}
+
+/// A binding, by the path of its workspace if that is known.
+fn place(known: &Snapshot, key: &BindingKey) -> String {
+    let path = known.logical_cluster(&key.cluster).map(|home| home.path.to_string());
+    format!("{}/{}", path.filter(|path| !path.is_empty()).unwrap_or_else(|| key.cluster.to_string()), key.name)
 }

@@ -54,6 +54,8 @@ fn an_embedded_kcp_stays_and_stops_when_told_to() {
     let url = lines.next().unwrap();
     assert!(url.contains("http://127.0.0.1:"), "{url}");
     let kubeconfig = lines.next().unwrap().trim().strip_prefix("export KUBECONFIG=").unwrap().to_owned();
+    let config: Value = serde_json::from_str(&std::fs::read_to_string(&kubeconfig).unwrap()).unwrap();
+    assert_eq!(config["current-context"], "root:meadow");
     let dumped = run(["dump", "--kubeconfig", &kubeconfig]);
     assert!(dumped.out.contains("waterfowl"), "{}{}", dumped.out, dumped.err);
 
