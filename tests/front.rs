@@ -9,7 +9,7 @@ use std::time::Duration;
 use apibinding::api::{ApiBinding, BindingKey, Kind};
 use apibinding::front::{Fault, Front, Rule, Settings, User};
 use apibinding::sim::{Kcp, Request};
-use apibinding::snapshot::Origin;
+use apibinding::snapshot::{Layout, Origin};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
@@ -374,6 +374,39 @@ async fn the_others_do_their_part_in_time() {
     assert!(crd["status"]["conditions"].as_array().unwrap().iter().any(is_established), "{crd}");
     let (_, copies) = client.get("/services/cache/shards/*/clusters/*/apis/apis.kcp.io/v1alpha2/apiexports").await;
     assert!(copies["items"][0]["status"]["identityHash"].is_string(), "{copies}");
+}
+
+#[tokio::test]
+async fn in_the_split_layout_whoever_creates_a_crd_takes_its_lock() {
+    let front = front(Settings { layout: Layout::Split, ..Settings::default() });
+    let crd = |plural: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.farm.test")},
+            "spec": {
+                "group": "farm.test",
+                "scope": "Cluster",
+                "names": {"plural": plural, "kind": "Goose"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}},
+                }],
+            },
+        })
+        .to_string()
+    };
+    let held = json!({"metadata": {"annotations": {
+        "internal.apis.kcp.io/locks-bindings": r#"{"ducks.farm.test":{"n":"ducks"}}"#,
+    }}});
+    front.with(|kcp| kcp.handle(Request::merge(Kind::LogicalCluster, "meadow", "cluster", held))).unwrap();
+    let mut client = Client::new(&front).await;
+    let path = "/clusters/meadow/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(client.ask("POST", path, "application/json", crd("geese")).await.0, 201);
+    let key = BindingKey::new("meadow", "cluster");
+    let home = front.with(|kcp| kcp.get(Origin::Local, Kind::LogicalCluster, &key).unwrap().clone());
+    assert!(home.to_string().contains("geese.farm.test"), "{home}");
+    let (code, refused) = client.ask("POST", path, "application/json", crd("ducks")).await;
+    assert_eq!((code, &refused["reason"]), (403, &json!("Forbidden")), "{refused}");
 }
 
 #[tokio::test]

@@ -225,6 +225,24 @@ mod tests {
     }
 
     #[test]
+    fn bodies_that_explode_are_refused() {
+        let laughs: String =
+            (1..30).map(|at| format!("a{at}: &a{at} [*a{0}, *a{0}, *a{0}, *a{0}]\n", at - 1)).collect();
+        let laughs = format!("a0: &a0 [x, x]\n{laughs}");
+        let deep = 200_000;
+        let bodies =
+            ["[".repeat(deep), "{a: ".repeat(deep), "- ".repeat(deep), "? ".repeat(deep), laughs, "&a [*a]".into()];
+        for body in bodies {
+            let ask = Ask::of(&Method::PATCH, &ONE.parse().unwrap());
+            for media in ["application/apply-patch+yaml", "application/merge-patch+json", JSON, YAML] {
+                let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);
+                let read = Call::read(&ask, &headers, &Bytes::from(body.clone().into_bytes()));
+                assert!(read.is_err(), "{media} {}", body.get(..20).unwrap_or_default());
+            }
+        }
+    }
+
+    #[test]
     fn deletions_have_options() {
         let body = r#"{"preconditions": {"uid": "u"}, "dryRun": ["All"]}"#;
         let call = read(Method::DELETE, ONE, JSON, body).unwrap();

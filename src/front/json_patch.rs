@@ -2,9 +2,14 @@
 
 use serde_json::Value;
 
+/// How deep an object may become: as deep as one that is read.
+const DEPTH: usize = 128;
+/// How many values may be copied in all: a few copies of copies would be more than there is room for.
+const COPIES: usize = 100_000;
+
 /// An object with these changes made to it, all or none.
 pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, String> {
-    let mut next = object.clone();
+    let (mut next, mut copies) = (object.clone(), 0);
     for change in patch.as_array().ok_or("a JSON patch is a list")? {
         let text = |name: &str| change.get(name).and_then(Value::as_str);
         let (kind, path) = (text("op").unwrap_or_default(), text("path").ok_or("a change without a path")?);
@@ -15,6 +20,7 @@ pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, String> {
             "remove" => drop(remove(&mut next, path)?),
             "replace" => {
                 let value = value()?;
+                check_depth(path, &value)?;
                 *next.pointer_mut(path).ok_or_else(|| missing(path))? = value;
             }
             "move" => {
@@ -23,7 +29,12 @@ pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, String> {
             }
             "copy" => {
                 let from = from()?;
-                let value = next.pointer(from).cloned().ok_or_else(|| missing(from))?;
+                let value = next.pointer(from).ok_or_else(|| missing(from))?;
+                copies += count(value);
+                if copies > COPIES {
+                    return Err("too much is copied".into());
+                }
+                let value = value.clone();
                 add(&mut next, path, value)?;
             }
             "test" => {
@@ -35,6 +46,25 @@ pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, String> {
         }
     }
     Ok(next)
+}
+
+/// Whatever goes through an object goes as deep as it is, so that has an end.
+fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+    let is_deep = path.matches('/').count() + depth(value) > DEPTH;
+    if is_deep { Err("this would be too deep".into()) } else { Ok(()) }
+}
+
+fn inner(value: &Value) -> impl Iterator<Item = &Value> {
+    let fields = value.as_object().into_iter().flat_map(serde_json::Map::values);
+    value.as_array().into_iter().flatten().chain(fields)
+}
+
+fn depth(value: &Value) -> usize {
+    1 + inner(value).map(depth).max().unwrap_or(0)
+}
+
+fn count(value: &Value) -> usize {
+    1 + inner(value).map(count).sum::<usize>()
 }
 
 fn missing(path: &str) -> String {
@@ -49,6 +79,7 @@ fn holder<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, Strin
 }
 
 fn add(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    check_depth(path, &value)?;
     if path.is_empty() {
         *object = value;
         return Ok(());
@@ -86,6 +117,17 @@ mod tests {
     fn check(patch: Value, expect: Option<Value>) {
         let object = json!({"a": {"x/y": 1}, "list": [1, 2]});
         assert_eq!(apply(&object, &patch).ok(), expect);
+    }
+
+    #[test]
+    fn neither_depth_nor_size_gets_out_of_hand() {
+        let deepest = json!({"op": "copy", "from": "", "path": "/a"});
+        check(Value::Array(vec![deepest; 200]), None);
+        let list = json!({"op": "copy", "from": "/list", "path": "/list/-"});
+        check(Value::Array(vec![list; 100]), None);
+        let deeper =
+            (1..200).map(|depth| json!({"op": "add", "path": format!("/a{}", "/b".repeat(depth)), "value": {}}));
+        check(deeper.collect(), None);
     }
 
     #[test]
