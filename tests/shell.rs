@@ -1,0 +1,19 @@
+//! The controller that runs, against the front of a simulated kcp, over real sockets: whatever goes wrong between
+//! the two, the end is the one to which the same world comes in a simulation.
+//!
+//! `SHELL_SEED` sets the seed of what is left to chance.
+
+#![cfg(all(feature = "sim", feature = "shell"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+#[path = "shell/ends.rs"]
+mod ends;
+#[path = "shell/faults.rs"]
+mod faults;
+#[path = "shell/referee.rs"]
+mod referee;
+#[path = "shell/stage.rs"]
+mod stage;
+#[path = "shell/worlds.rs"]
+mod worlds;

@@ -1,0 +1,299 @@
+//! What goes wrong between the two, each alone and all of it at once: the end is the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use apibinding::api::{BindingKey, Kind};
+use apibinding::front::{Ask, Fault, Front};
+use apibinding::queue;
+use apibinding::shell::Controller;
+use apibinding::sim::{Builder, Chance, Request};
+use apibinding::snapshot::{Layout, Origin};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::referee::Referee;
+use crate::stage::{Actor, assert_nothing_left, assert_quiet, client, rest, seed, until};
+use crate::worlds::{End, World};
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// A watch is cut in the middle of a line.
+    CutWatch,
+    /// The connection is cut before anything is done.
+    Cut,
+    /// The answer is lost.
+    Lose,
+    /// Half of the answer comes.
+    Half,
+    /// Somebody else writes the object first.
+    Race,
+    /// What happened is forgotten.
+    Gone,
+    TooMany,
+    Internal,
+    Unavailable,
+    /// The answer comes too late.
+    Late,
+    /// What is asked is done too late.
+    Slow,
+}
+
+impl Flaw {
+    const ALL: [Self; 11] = [
+        Self::CutWatch,
+        Self::Cut,
+        Self::Lose,
+        Self::Half,
+        Self::Race,
+        Self::Gone,
+        Self::TooMany,
+        Self::Internal,
+        Self::Unavailable,
+        Self::Late,
+        Self::Slow,
+    ];
+
+    /// What it makes of a request, if it can strike it.
+    fn strike(self, ask: &Ask, chance: &mut Chance, front: &Front) -> Option<Fault> {
+        let is_watch = ask.verb == "watch";
+        match self {
+            Self::CutWatch => is_watch.then(|| Fault::CutWatch { after: chance.below(4) as usize }),
+            Self::Cut => Some(Fault::Cut),
+            Self::Lose => Some(Fault::Lose),
+            Self::Half => (!is_watch).then_some(Fault::Half),
+            Self::Race => {
+                let kind = ask.kind.filter(|_| ask.verb == "patch")?;
+                let number = chance.any() % 1000;
+                let note = json!({"metadata": {"annotations": {"example.com/note": number.to_string()}}});
+                let request = Request::merge(kind, ask.cluster.as_str(), ask.name.clone(), note);
+                front.with(|kcp| kcp.handle(request.managed_by("racer"))).unwrap();
+                None
+            }
+            Self::Gone => ["watch", "list"].contains(&ask.verb).then(|| Fault::status(410, "Expired", "too old", None)),
+            Self::TooMany => Some(Fault::status(429, "TooManyRequests", "slowly", Some(1))),
+            Self::Internal => Some(Fault::status(500, "InternalError", "oh", None)),
+            Self::Unavailable => Some(Fault::text(503, "starting")),
+            Self::Late => Some(Fault::Late(TOO_LONG)),
+            Self::Slow => Some(Fault::Delay(TOO_LONG)),
+        }
+    }
+}
+
+/// A request may take so long,
+const LIMIT: Duration = Duration::from_millis(400);
+/// and some take longer.
+const TOO_LONG: Duration = Duration::from_millis(600);
+
+/// Until some have, some of the requests go wrong; then the front is whole again.
+async fn strike(front: &Arc<Front>, flaws: &'static [Flaw], seed: u64) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let (weak, struck) = (Arc::downgrade(front), count.clone());
+    let mut chance = Chance::of(seed, "flaws");
+    front.intercept(move |ask| {
+        let flaw = *chance.one_of(flaws)?;
+        // Half of all watches, since there are few of them, and of the rest every fourth.
+        if chance.below(4) > u64::from(ask.verb == "watch") {
+            return None;
+        }
+        let front = weak.upgrade()?;
+        let fault = flaw.strike(ask, &mut chance, &front);
+        struck.fetch_add(usize::from(fault.is_some() || flaw == Flaw::Race && ask.verb == "patch"), Ordering::Relaxed);
+        fault
+    });
+    let begun = Instant::now();
+    let struck = || count.load(Ordering::Relaxed);
+    until("strikes", || struck() > 25 || struck() > 1 && begun.elapsed() > Duration::from_secs(1)).await;
+    front.heal();
+}
+
+fn controller(front: &Front, world: &World) -> Controller {
+    Controller::new(client(front)).layout(world.layout).request_timeout(LIMIT).workers(3)
+}
+
+/// It comes to the same rest, and stays there.
+async fn assert_end(front: &Front, world: &World, actor: Actor, referee: &mut Referee, expected: &End, what: &str) {
+    rest(front, &[&actor]).await;
+    End::of_front(front).assert_is(expected, what);
+    referee.look(front);
+    referee.created();
+    assert_quiet(front).await;
+    assert_eq!(actor.handle.restless(), 0, "{what}");
+    actor.stop().await;
+    assert_nothing_left(front, Controller::new(client(front)).layout(world.layout)).await;
+}
+
+async fn suffer(flaws: &'static [Flaw], seed: u64) {
+    let layout = if seed % 2 == 0 { Layout::Single } else { Layout::Split };
+    let world = World::recorded(layout);
+    let what = format!("{flaws:?}, seed {seed}, {layout:?}");
+    let front = Arc::new(world.front());
+    let mut referee = Referee::new(&front);
+    let actor = Actor::start(controller(&front, &world)).await;
+    strike(&front, flaws, seed).await;
+    assert_end(&front, &world, actor, &mut referee, World::recorded_end(layout), &what).await;
+}
+
+/// Some at a time: there are few cores.
+async fn all(runs: impl IntoIterator<Item = impl Future<Output = ()> + Send + 'static>) {
+    let mut playing = JoinSet::new();
+    for run in runs {
+        if playing.len() >= 6 {
+            playing.join_next().await.unwrap().unwrap();
+        }
+        playing.spawn(run);
+    }
+    while let Some(ended) = playing.join_next().await {
+        ended.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_flaw_alone_changes_nothing_of_the_end() {
+    World::recorded_end(Layout::Single);
+    World::recorded_end(Layout::Split);
+    let flaws = Flaw::ALL.iter().zip(seed()..);
+    all(flaws.map(|(flaw, seed)| suffer(std::slice::from_ref(flaw), seed))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_flaws_at_once_change_nothing_of_the_end() {
+    World::recorded_end(Layout::Single);
+    World::recorded_end(Layout::Split);
+    all((seed()..seed() + 6).map(|seed| suffer(&Flaw::ALL, seed))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_forgets_its_history_is_listed_again() {
+    let world = World::recorded(Layout::Split);
+    let front = world.front();
+    let mut referee = Referee::new(&front);
+    let actor = Actor::start(controller(&front, &world)).await;
+    for _ in 0..8 {
+        sleep(Duration::from_millis(60)).await;
+        referee.look(&front);
+        front.forget_history();
+        referee = Referee::new(&front);
+    }
+    assert_end(&front, &world, actor, &mut referee, World::recorded_end(world.layout), "forgetful").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_went_while_nobody_watched_is_missed_in_the_next_list() {
+    let world = World::recorded(Layout::Single);
+    let front = world.front();
+    let actor = Actor::start(controller(&front, &world)).await;
+    rest(&front, &[&actor]).await;
+    front.stop().await;
+    let key = BindingKey::new("2e2998xln4qwlca7", "sea");
+    assert!(actor.handle.snapshot().binding(&key).is_some());
+    let sea = Request::delete(Kind::ApiBinding, key.cluster.clone(), key.name.clone());
+    front.with(|kcp| kcp.handle(sea)).unwrap();
+    front.restart().await.unwrap();
+    until("its end", || front.with(|kcp| kcp.get(Origin::Local, Kind::ApiBinding, &key).is_none())).await;
+    front.forget_history();
+    rest(&front, &[&actor]).await;
+    assert!(actor.handle.snapshot().binding(&key).is_none());
+    actor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_in_the_middle_is_waited_for() {
+    for (pause, layout) in [(10, Layout::Split), (40, Layout::Single), (120, Layout::Split)] {
+        let world = World::recorded(layout);
+        let front = world.front();
+        let mut referee = Referee::new(&front);
+        let actor = Actor::start(controller(&front, &world)).await;
+        for _ in 0..3 {
+            sleep(Duration::from_millis(pause)).await;
+            front.stop().await;
+            sleep(Duration::from_millis(2 * pause)).await;
+            front.restart().await.unwrap();
+        }
+        assert_end(&front, &world, actor, &mut referee, World::recorded_end(layout), "stops").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_not_there_yet_is_waited_for() {
+    let world = World::bootstrap();
+    let front = world.front();
+    let mut referee = Referee::new(&front);
+    front.stop().await;
+    let actor = Actor::start(controller(&front, &world)).await;
+    sleep(Duration::from_millis(300)).await;
+    assert!(!actor.handle.has_lists());
+    front.restart().await.unwrap();
+    // As a kcp does while it starts.
+    let mut left = 30;
+    front.intercept(move |_| {
+        left -= 1;
+        match left {
+            20.. => Some(Fault::text(503, "starting")),
+            10..20 => Some(Fault::text(404, "404 page not found\n")),
+            1..10 => Some(Fault::status(429, "TooManyRequests", "storage is (re)initializing", Some(1))),
+            _ => None,
+        }
+    });
+    assert_end(&front, &world, actor, &mut referee, &world.simulated(), "not there yet").await;
+    assert_eq!(End::of_front(&front).bound(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_expires_between_two_pages_is_begun_anew() {
+    let world = World::built(
+        &Builder::new(3).crowded(false).bound(true).workspaces(100).bindings(700).exports(10),
+        Layout::Single,
+    );
+    let front = Arc::new(world.front());
+    let (weak, mut left) = (Arc::downgrade(&front), 2);
+    front.intercept(move |ask| {
+        if ask.query.contains("continue=") && left > 0 {
+            left -= 1;
+            let front = weak.upgrade()?;
+            // Something happens, and what was before is forgotten.
+            front.with(|kcp| {
+                let (cluster, name) = {
+                    let home = kcp.list(Origin::Local, Kind::LogicalCluster, None).next().unwrap();
+                    (home["metadata"]["annotations"]["kcp.io/cluster"].as_str().unwrap().to_owned(), "cluster")
+                };
+                let note = json!({"metadata": {"annotations": {"example.com/note": left.to_string()}}});
+                kcp.handle(Request::merge(Kind::LogicalCluster, cluster.as_str(), name, note)).unwrap();
+            });
+            front.forget_history();
+        }
+        None
+    });
+    let actor = Actor::start(Controller::new(client(&front)).layout(world.layout)).await;
+    rest(&front, &[&actor]).await;
+    let expired = front.count(|entry| entry.status == Some(410) && entry.ask.query.contains("continue="));
+    assert!(expired >= 1, "no page was asked for too late");
+    assert_eq!(actor.handle.snapshot().bindings().len(), 700);
+    assert_eq!(actor.writes(), [""; 0]);
+    actor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn back_offs_end_when_the_server_is_back() {
+    let builder = Builder::new(5).crowded(false).bound(false).workspaces(100).bindings(200).exports(4);
+    let world = World::built(&builder, Layout::Single);
+    let front = world.front();
+    // Whoever waits for his time, waits for longer than anybody here.
+    let patient = queue::Config { base: Duration::from_secs(600), max: Duration::from_secs(600), bucket: None };
+    let actor = Actor::start(Controller::new(client(&front)).layout(world.layout).workers(8).queue(patient)).await;
+    until("a beginning", || End::of_front(&front).bound() > 10).await;
+    front.stop().await;
+    let failures = || retries(&actor);
+    until("failures", || failures() > 100).await;
+    front.restart().await.unwrap();
+    rest(&front, &[&actor]).await;
+    assert_eq!(End::of_front(&front).bound(), 200);
+    actor.stop().await;
+}
+
+fn retries(actor: &Actor) -> u64 {
+    crate::stage::metric(&actor.handle.metrics(), "workqueue_retries_total")
+}
