@@ -53,6 +53,12 @@ impl Candidate {
         self.lease.duration / 7
     }
 
+    /// So much of a time, but not beyond the moment at which it is ours no longer: a server that does not answer
+    /// must not make us miss it.
+    fn at_most(&self, time: Duration) -> Duration {
+        self.held_until.map_or(time, |until| time.min(until.saturating_duration_since(Instant::now())))
+    }
+
     /// Runs until the future is dropped.
     ///
     /// # Errors
@@ -63,7 +69,7 @@ impl Candidate {
             // Two thirds of the time it lasts: whoever takes it over comes after we have stopped.
             let patience = self.lease.duration * 2 / 3;
             let began = Instant::now();
-            match timeout(period, self.try_hold()).await {
+            match timeout(self.at_most(period.max(Duration::from_secs(1))), self.try_hold()).await {
                 Ok(Ok(true)) => {
                     self.held_until = Some(began + patience);
                     if !self.desk.is_leading() {
@@ -80,11 +86,15 @@ impl Candidate {
                 Ok(Err(why)) => tracing::info!(%why, "cannot look at the lease"),
                 Err(_) => tracing::info!("cannot look at the lease: no answer"),
             }
-            let left = self.held_until.map(|until| until.saturating_duration_since(Instant::now()));
-            sleep(period.min(left.unwrap_or(period))).await;
-            if self.held_until.is_some_and(|until| Instant::now() >= until) {
-                self.step_down("the lease could not be renewed in time");
-            }
+            self.look_at_the_clock();
+            sleep(self.at_most(period)).await;
+            self.look_at_the_clock();
+        }
+    }
+
+    fn look_at_the_clock(&mut self) {
+        if self.held_until.is_some_and(|until| Instant::now() >= until) {
+            self.step_down("the lease could not be renewed in time");
         }
     }
 
