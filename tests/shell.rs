@@ -7,13 +7,25 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+#[path = "shell/access.rs"]
+mod access;
 #[path = "shell/ends.rs"]
 mod ends;
+#[path = "shell/fatal.rs"]
+mod fatal;
 #[path = "shell/faults.rs"]
 mod faults;
+#[path = "shell/many.rs"]
+mod many;
+#[path = "shell/pairs.rs"]
+mod pairs;
 #[path = "shell/referee.rs"]
 mod referee;
+#[path = "shell/requests.rs"]
+mod requests;
 #[path = "shell/stage.rs"]
 mod stage;
+#[path = "shell/watched.rs"]
+mod watched;
 #[path = "shell/worlds.rs"]
 mod worlds;

@@ -1,18 +1,21 @@
 //! Who watches the kcp itself: what has to hold at every event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apibinding::api::{ApiBinding, BindingKey, ClusterName, Kind};
 use apibinding::front::Front;
 use apibinding::sim::laws::Owners;
 use apibinding::sim::{Event, Happened};
-use apibinding::snapshot::Origin;
+use apibinding::snapshot::{Layer, Origin};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::worlds::annotation;
 
 /// Sees every event, as long as it looks before they are forgotten.
 #[derive(Default)]
 pub struct Referee {
+    begun: u64,
     version: u64,
     owners: Owners,
     created: BTreeMap<String, u32>,
@@ -24,6 +27,7 @@ impl Referee {
         let mut referee = Self::default();
         front.with(|kcp| {
             referee.version = kcp.version();
+            referee.begun = kcp.version();
             for binding in kcp.list(Origin::Local, Kind::ApiBinding, None) {
                 let binding = ApiBinding::deserialize(&**binding).unwrap();
                 referee.note(&binding.key(), Some(&binding));
@@ -62,9 +66,27 @@ impl Referee {
 
     /// How many bound CRDs were created; each once.
     pub fn created(&self) -> usize {
-        let names: std::collections::BTreeSet<&str> =
-            self.created.keys().filter_map(|name| Some(name.split_once(' ')?.0)).collect();
+        let names: BTreeSet<&str> = self.created.keys().filter_map(|name| Some(name.split_once(' ')?.0)).collect();
         assert_eq!(names.len(), self.created.len(), "bound CRDs were created twice: {:?}", self.created);
         names.len()
+    }
+
+    /// No lock of a binding is ever taken away again, where no binding is deleted.
+    pub fn assert_no_lock_lost(&self, front: &Front) {
+        let events: Vec<Event> = front.with(|kcp| {
+            kcp.events_since(Origin::Local, Kind::LogicalCluster, self.begun).expect("its history").cloned().collect()
+        });
+        let mut known = BTreeMap::<BindingKey, BTreeSet<String>>::new();
+        for event in events {
+            let held = Layer::ALL.into_iter().flat_map(|layer| {
+                let locks = serde_json::from_str(annotation(&event.object, layer.annotation()));
+                let locks: serde_json::Map<String, Value> = locks.unwrap_or_default();
+                locks.into_iter().filter_map(|(resource, lock)| Some(format!("{resource} {}", lock["n"].as_str()?)))
+            });
+            let held: BTreeSet<String> = held.collect();
+            let before = known.insert(event.key.clone(), held.clone()).unwrap_or_default();
+            let lost: Vec<&String> = before.difference(&held).collect();
+            assert!(lost.is_empty(), "{} lost {lost:?} at {}", event.key, event.version);
+        }
     }
 }

@@ -71,6 +71,11 @@ impl Actor {
         self.done.lock().unwrap().clone()
     }
 
+    /// The same, to be looked at when it is over.
+    pub fn done_later(&self) -> Arc<Mutex<Vec<Done>>> {
+        self.done.clone()
+    }
+
     /// What it wrote, or tried to. What the server refuses as invalid is tried with each look.
     pub fn writes(&self) -> Vec<String> {
         let done = self.done.lock().unwrap();
