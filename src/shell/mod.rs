@@ -1,8 +1,8 @@
 //! The controller that runs: a thin async shell around the core.
 //!
 //! [`Controller`] lists and watches the six kinds of a kcp, and three of them in its cache server, keeps
-//! what it is told in a [`Snapshot`](crate::snapshot::Snapshot), lets workers go through plan, act and
-//! observe with a [`Pass`](crate::pass::Pass) for each key of the [`queue`](crate::queue), and carries
+//! what it is told in a [`Snapshot`], lets workers go through plan, act and
+//! observe with a [`Pass`](crate::pass::Pass) for each key of the [`queue`], and carries
 //! effects out as they stand there. One controller serves one shard.
 //!
 //! ```no_run
