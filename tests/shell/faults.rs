@@ -127,7 +127,7 @@ async fn assert_end(front: &Front, world: &World, actor: Actor, referee: &mut Re
 }
 
 async fn suffer(flaws: &'static [Flaw], seed: u64) {
-    let layout = if seed % 2 == 0 { Layout::Single } else { Layout::Split };
+    let layout = if seed.is_multiple_of(2) { Layout::Single } else { Layout::Split };
     let world = World::recorded(layout);
     let what = format!("{flaws:?}, seed {seed}, {layout:?}");
     let front = Arc::new(world.front());
