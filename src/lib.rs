@@ -72,8 +72,8 @@
 //! many keys passes what [`Snapshot::apply`](snapshot::Snapshot::apply) gives to [`wakeup::wakeup`], and
 //! its keys to the work [`queue`]; this goes for changes that `observe` gives just as for watch events,
 //! since when the watch tells the same later, it is no news any more. A start begins with the keys of
-//! [`wakeup::all`]. `examples/embed.rs` puts them all together. [`explain`] tells why a binding is not
-//! bound.
+//! [`wakeup::all`], and so does a list after a watch that broke. `examples/embed.rs` puts them all
+//! together. [`explain`] tells why a binding is not bound.
 //!
 //! # Features
 //!

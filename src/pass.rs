@@ -104,6 +104,11 @@ impl Pass {
     ///
     /// The snapshot has to hold the changes that [`Pass::observe`] gave; a newer one is welcome.
     /// Polled again without an observation in between, it plans again.
+    ///
+    /// Best is the snapshot whose changes wake keys, or a clone made after that took in what was
+    /// observed. A clone from before that took in the same is as safe, but it may know of something that
+    /// the other has passed over, and then no event tells that it is over: whoever has planned on such
+    /// a clone adds the key again when the pass is done (`DEVIATIONS.md`, "What no event tells").
     pub fn poll(&mut self, snapshot: &Snapshot) -> Step {
         self.acting = None;
         if self.is_over {

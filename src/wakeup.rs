@@ -51,6 +51,9 @@ pub fn wakeup(snapshot: &Snapshot, applied: &Applied) -> Vec<BindingKey> {
 
 /// All the keys that a start has to process: those of bindings that are gone and left locks behind
 /// first, then all bindings in order.
+///
+/// A list of CRDs or bindings after a watch that broke is such a start: nothing tells of what came and
+/// went in between (`DEVIATIONS.md`, "What no event tells").
 pub fn all(snapshot: &Snapshot) -> Vec<BindingKey> {
     let mut woken = Woken { world: snapshot.world(), gone: BTreeSet::new(), keys: BTreeSet::new() };
     for (cluster, _) in snapshot.world().clusters() {

@@ -7,7 +7,7 @@ pub enum Proof {
     Laws,
     /// `tests/simulation.rs` tells of the law.
     Simulation,
-    /// `tests/explore.rs` fails.
+    /// `tests/explore.rs` tells of the law.
     Explore,
 }
 

@@ -6,14 +6,16 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-use apibinding::api::{BindingKey, ClusterName, Kind, Object};
-use apibinding::effect::{Effect, Outcome, Patch, Retry};
+use apibinding::api::{BindingKey, Object};
+use apibinding::effect::{Effect, Outcome, Retry};
 use apibinding::pass::{Pass, Step};
-use apibinding::snapshot::{Change, Origin, Snapshot};
+use apibinding::sim::PRESENT;
+use apibinding::sim::laws::{self, Broken, Law, Owners, Reads, Verdict};
+use apibinding::snapshot::{Change, Layout, Origin, Snapshot};
 use apibinding::wakeup::{all, wakeup};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 
-use super::world::{self, BIRDS, BOUND, HOME, OWN, SLOTS};
+use super::world::{self, BIRDS, BOUND, HOME, OWN, Party, SLOTS, Server};
 
 /// A hasher that gives the same in every run, in two lanes: 128 bits tell states apart.
 #[derive(Default)]
@@ -28,12 +30,14 @@ impl Mix {
 }
 
 impl Hasher for Mix {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.chunks(8).for_each(|chunk| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        });
+    fn write(&mut self, mut bytes: &[u8]) {
+        while let Some((word, rest)) = bytes.split_first_chunk() {
+            self.write_u64(u64::from_le_bytes(*word));
+            bytes = rest;
+        }
+        if !bytes.is_empty() {
+            self.write_u64(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
     }
 
     fn write_u8(&mut self, value: u8) {
@@ -46,6 +50,15 @@ impl Hasher for Mix {
 
     fn write_u32(&mut self, value: u32) {
         self.write_u64(value.into());
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        self.write_u64(value as u64);
+        self.write_u64((value >> 64) as u64);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
     }
 
     fn write_isize(&mut self, value: isize) {
@@ -99,30 +112,34 @@ pub enum Polled {
 }
 
 struct Known {
-    things: [Id; SLOTS],
+    things: Server,
     snapshot: Snapshot,
 }
 
 pub struct Lab {
+    layout: Layout,
     birds: Vec<BindingKey>,
     pub things: Vec<Thing>,
     things_at: Map<(usize, u32), Vec<Id>>,
     snapshots: Vec<Known>,
-    snapshot_of: Map<[Id; SLOTS], Id>,
+    snapshot_of: Map<Server, Id>,
     passes: Vec<(Pass, Option<Effect>)>,
     pass_of: Map<String, Id>,
     polled: Map<(Id, Id, u8), Polled>,
     served: Map<(Id, Id), (Answer, Id)>,
     observed: Map<(Id, Answer), (Id, Option<Id>)>,
     learnt: Map<(Id, Id), (Id, u8)>,
-    /// Law `exclusive`, its second half: set when a plan breaks it.
-    pub broken: Option<String>,
+    acted: Map<(Server, u8), [(usize, Id); Party::ALL.len()]>,
+    owned: Map<[Id; SLOTS - BIRDS], Result<bool, String>>,
+    /// A law that did not hold, of those that are asked where something comes up for the first time.
+    pub broken: Option<Broken>,
 }
 
 impl Lab {
     /// `base`: a snapshot of what never changes.
     pub fn new(base: Snapshot, birds: Vec<BindingKey>) -> Self {
         let mut lab = Self {
+            layout: base.layout(),
             birds,
             things: Vec::new(),
             things_at: Map::default(),
@@ -134,6 +151,8 @@ impl Lab {
             served: Map::default(),
             observed: Map::default(),
             learnt: Map::default(),
+            acted: Map::default(),
+            owned: Map::default(),
             broken: None,
         };
         let nothing = std::array::from_fn(|slot| lab.thing(Thing { slot, version: 0, object: None }));
@@ -168,6 +187,37 @@ impl Lab {
         self.thing(Thing { slot, version, object })
     }
 
+    fn ask(&mut self, law: Law, verdict: Verdict) {
+        if let Err(why) = verdict {
+            self.broken.get_or_insert(Broken::new(law, why));
+        }
+    }
+
+    /// What each of the other parties would write, and in which place; what is there, if it has nothing to do.
+    pub fn parties(&mut self, server: &Server, clock: u8) -> [(usize, Id); Party::ALL.len()] {
+        if let Some(acted) = self.acted.get(&(*server, clock)) {
+            return *acted;
+        }
+        let acted = Party::ALL.map(|party| party.act(self, self.layout, server, clock));
+        self.acted.insert((*server, clock), acted);
+        acted
+    }
+
+    /// Law `exclusive`, its first half: whether any of these bindings lists the resource. `Err`: two do.
+    pub fn is_listed(&mut self, birds: [Id; SLOTS - BIRDS]) -> Result<bool, String> {
+        if let Some(owned) = self.owned.get(&birds) {
+            return owned.clone();
+        }
+        let mut owners = Owners::default();
+        let mut there = birds.iter().filter_map(|bird| self.object(*bird)).map(world::as_binding);
+        let owned = there.try_fold(false, |is_listed, bird| {
+            owners.note(&bird.key(), Some(&bird.status))?;
+            Ok(is_listed || world::lists(bird))
+        });
+        self.owned.insert(birds, owned.clone());
+        owned
+    }
+
     pub fn object(&self, thing: Id) -> Option<&Object> {
         self.things[thing as usize].object.as_ref()
     }
@@ -180,7 +230,7 @@ impl Lab {
         self.passes[pass as usize].0.key()
     }
 
-    pub fn known(&self, snapshot: Id) -> &[Id; SLOTS] {
+    pub fn known(&self, snapshot: Id) -> &Server {
         &self.snapshots[snapshot as usize].things
     }
 
@@ -189,9 +239,14 @@ impl Lab {
     }
 
     /// A start from lists: a snapshot of what the server has, and the keys of all that is to be done.
-    pub fn start(&mut self, server: &[Id; SLOTS]) -> (Id, u8) {
+    pub fn start(&mut self, server: &Server) -> (Id, u8) {
         let snapshot = server.iter().fold(0, |snapshot, thing| self.learn(snapshot, *thing).0);
-        (snapshot, self.mask(&all(&self.snapshots[snapshot as usize].snapshot)))
+        (snapshot, self.all(snapshot))
+    }
+
+    /// The keys that a start has to process.
+    pub fn all(&self, snapshot: Id) -> u8 {
+        self.mask(&all(&self.snapshots[snapshot as usize].snapshot))
     }
 
     fn mask(&self, keys: &[BindingKey]) -> u8 {
@@ -201,7 +256,8 @@ impl Lab {
     /// Applies what was heard of a thing: the snapshot after that, and whom it wakes.
     ///
     /// A snapshot is told by which things it knows, by law `late`; here that law is asked again whenever
-    /// two ways lead to the same knowledge.
+    /// two ways lead to the same knowledge. So are `woken` of all that can be learnt, and `indexed` and
+    /// `settles` of all that can be known.
     pub fn learn(&mut self, snapshot: Id, thing: Id) -> (Id, u8) {
         if let Some(learnt) = self.learnt.get(&(snapshot, thing)) {
             return *learnt;
@@ -221,20 +277,41 @@ impl Lab {
         let learnt = if is_news {
             let mut things = known.things;
             things[news.slot] = thing;
-            let woken = self.mask(&wakeup(&after, &applied));
-            (self.snapshot(things, after), woken)
+            let woken = wakeup(&after, &applied);
+            let (then, now) = (self.model(&known.things), self.model(&things));
+            let verdict = laws::woken((&known.snapshot, &then), (&after, &now), &woken);
+            self.ask(Law::Woken, verdict);
+            let woken = self.mask(&woken);
+            (self.snapshot(things, after, &now), woken)
         } else {
-            assert!(applied.is_empty(), "an old {news:?} is news");
+            let is_late = applied.is_empty().then_some(()).ok_or_else(|| format!("an old {news:?} is news"));
+            self.ask(Law::Late, is_late);
             (snapshot, 0)
         };
         self.learnt.insert((snapshot, thing), learnt);
         learnt
     }
 
-    fn snapshot(&mut self, things: [Id; SLOTS], snapshot: Snapshot) -> Id {
-        if let Some(id) = self.snapshot_of.get(&things) {
-            assert!(self.snapshots[*id as usize].snapshot == snapshot, "one knowledge, two snapshots");
-            return *id;
+    /// The objects that are there, or known.
+    pub fn model(&self, things: &Server) -> laws::Model {
+        let mut model = laws::Model::new(self.layout, PRESENT);
+        model.apply(&Change::put(world::schema()));
+        for object in things.iter().filter_map(|thing| self.object(*thing)) {
+            model.apply(&Change::put(object.clone()));
+        }
+        model
+    }
+
+    fn snapshot(&mut self, things: Server, snapshot: Snapshot, model: &laws::Model) -> Id {
+        if let Some(id) = self.snapshot_of.get(&things).copied() {
+            if self.snapshots[id as usize].snapshot != snapshot {
+                self.ask(Law::Late, Err(format!("one knowledge, two snapshots: {snapshot:?}")));
+            }
+            return id;
+        }
+        self.ask(Law::Indexed, laws::indexed(&snapshot, model));
+        for bird in self.birds.clone() {
+            self.ask(Law::Settles, laws::settles(model, &snapshot, &bird, Reads::Expected));
         }
         let id = self.snapshots.len() as Id;
         self.snapshot_of.insert(things, id);
@@ -268,8 +345,11 @@ impl Lab {
         seen.set_unix_time(world::time(clock));
         let polled = match after.poll(&seen) {
             Step::Act(effect) => {
-                if let Effect::PatchApiBindingStatus(patch) = &effect {
-                    self.broken = self.broken.take().or(binds_a_crd(&seen, after.key(), patch));
+                if let (Effect::PatchApiBindingStatus(_), Some(status)) = (&effect, after.status()) {
+                    self.ask(Law::Exclusive, laws::newly_listed(&seen, after.key(), status));
+                    self.ask(Law::Exclusive, laws::named_apart(&seen, after.key(), status));
+                    let known = &seen.binding(after.key()).unwrap().status;
+                    self.ask(Law::Monotone, laws::monotone(&seen, after.key(), known, status));
                 }
                 Polled::Acts(self.pass(after, Some(effect)))
             }
@@ -283,9 +363,8 @@ impl Lab {
     }
 
     /// The server carries out the effect of a pass.
-    pub fn serve(&mut self, pass: Id, server: &mut [Id; SLOTS]) -> Answer {
-        let effect = self.effect(pass);
-        let slot = match effect {
+    pub fn serve(&mut self, pass: Id, server: &mut Server) -> Answer {
+        let slot = match self.effect(pass) {
             Effect::CreateCrd(_) => BOUND,
             Effect::ReadApiBinding(key) => BIRDS + self.bird(key),
             Effect::ReadCrd(_) => OWN,
@@ -296,36 +375,35 @@ impl Lab {
             other => panic!("no effect to carry out: {other}"),
         };
         let before = server[slot];
-        if let Some((answer, after)) = self.served.get(&(pass, before)) {
-            server[slot] = *after;
-            return *answer;
-        }
-        let object = self.object(before);
-        let (answer, after) = match (effect.clone(), object) {
-            (Effect::CreateCrd(_), Some(_)) => (Answer::AlreadyExists, before),
-            (Effect::CreateCrd(create), None) => {
-                let mut crd = Object::from_json(Kind::Crd, create.body.as_str()).unwrap();
-                crd.metadata_mut().uid = Some(format!("made-{before}"));
-                let after = self.write(before, Some(crd));
-                (Answer::Done(after), after)
+        let (answer, after) = match self.served.get(&(pass, before)) {
+            Some(served) => *served,
+            None => {
+                let served = self.carry_out(pass, slot, before);
+                self.served.insert((pass, before), served);
+                served
             }
-            (_, None) => (Answer::NotFound, before),
-            (Effect::ReadApiBinding(_) | Effect::ReadCrd(_), Some(_)) => (Answer::Done(before), before),
-            (Effect::PatchLogicalCluster(patch) | Effect::PatchApiBindingStatus(patch), Some(object)) => {
-                let version = object.metadata().resource_version.as_deref();
-                if !patch.resource_version.is_empty() && version != Some(&*patch.resource_version) {
-                    (Answer::Conflict(before), before)
-                } else {
-                    let object = applied(object.clone(), &patch);
-                    let after = self.write(before, Some(object));
-                    (Answer::Done(after), after)
-                }
-            }
-            (other, _) => panic!("no effect to carry out: {other}"),
         };
-        self.served.insert((pass, before), (answer, after));
         server[slot] = after;
         answer
+    }
+
+    fn carry_out(&mut self, pass: Id, slot: usize, before: Id) -> (Answer, Id) {
+        let mut model = laws::Model::new(self.layout, PRESENT);
+        if let Some(object) = self.object(before) {
+            model.apply(&Change::put(object.clone()));
+        }
+        let mut server = laws::Server::new(&model, Reads::True);
+        let outcome = server.execute(self.key(pass), self.effect(pass));
+        let (kind, key) = world::name(slot);
+        let after = self.write(before, server.get(kind, &key).cloned());
+        let answer = match outcome {
+            Outcome::Done(_) => Answer::Done(after),
+            Outcome::Conflict { .. } => Answer::Conflict(after),
+            no if no.has_reason("NotFound") => Answer::NotFound,
+            no if no.has_reason("AlreadyExists") => Answer::AlreadyExists,
+            other => panic!("{}: {other}", self.effect(pass)),
+        };
+        (answer, after)
     }
 
     /// A pass takes in an answer: the pass after that, and what it tells of the world.
@@ -358,28 +436,4 @@ impl Lab {
 
 fn status(reason: &str) -> Box<Status> {
     Box::new(Status { reason: Some(reason.into()), message: Some(reason.into()), ..Status::default() })
-}
-
-fn applied(mut object: Object, patch: &Patch) -> Object {
-    let body = patch.body.to_value();
-    match &mut object {
-        Object::ApiBinding(binding) => binding.status = serde_json::from_value(body["status"].clone()).unwrap(),
-        other => {
-            let annotations = other.metadata_mut().annotations.get_or_insert_default();
-            for (name, text) in body["metadata"]["annotations"].as_object().unwrap() {
-                annotations.insert(name.clone(), text.as_str().unwrap().into());
-            }
-        }
-    }
-    object
-}
-
-/// Law `exclusive`: no binding newly lists a resource that a CRD in its snapshot has as an accepted, or
-/// not yet judged, plural.
-fn binds_a_crd(seen: &Snapshot, key: &BindingKey, patch: &Patch) -> Option<String> {
-    let crd = seen.crd(&ClusterName::from(world::MEADOW), world::RESOURCE)?;
-    let plural = if crd.names_judged { &crd.accepted_names.plural } else { &crd.names.plural };
-    let bound = |status: &serde_json::Value| status["boundResources"].as_array().is_some_and(|list| !list.is_empty());
-    let newly = bound(&patch.body.to_value()["status"]) && seen.binding(key)?.status.bound_resources.is_empty();
-    (newly && !plural.is_empty()).then(|| format!("{key} is to list what it sees that a CRD of the workspace has"))
 }

@@ -16,11 +16,12 @@
 //! * *A standby.* A second controller that takes over on a stale list is one that runs from the start, and
 //!   did not hear or do anything yet.
 
-use apibinding::effect::Effect;
+use apibinding::sim::laws::{self, Verdict};
 use apibinding::snapshot::{Layout, Snapshot};
 
 use super::lab::{Answer, Id, Lab, Polled};
-use super::world::{self, BIRDS, Deed, EXPORT, HOME, OWN, Party, SLOTS, Server};
+use super::scenario::Scenario;
+use super::world::{self, BIRDS, Deed, EXPORT, HOME, OWN, SLOTS, Server};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
@@ -37,7 +38,7 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Worker {
     pub phase: Phase,
-    pass: Id,
+    pub pass: Id,
     /// The snapshot that it has for its own. 0: it has none.
     own: Id,
     /// It planned on that one although there was a newer one. Then it may have seen, in an answer, what the shared
@@ -52,21 +53,23 @@ pub struct Controller {
     queued: u8,
     /// Keys that wait for the clock.
     waiting: u8,
-    workers: [Worker; 2],
+    pub workers: [Worker; 2],
 }
 
 /// What the search tells apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     pub server: Server,
-    controllers: [Controller; 2],
+    pub controllers: [Controller; 2],
     /// Requests of passes that nobody waits for any more, and that may reach the server yet. 0: none.
-    orphans: [Id; 3],
+    pub orphans: [Id; 3],
     /// How far each script is.
-    done: [u8; 2],
+    pub done: [u8; 2],
     pub clock: u8,
     losses: u8,
     crashes: u8,
+    /// The second controller has taken over, whatever the first is still at.
+    is_taken_over: bool,
 }
 
 /// One step of anybody.
@@ -95,29 +98,8 @@ pub enum Action {
     /// Another controller does its work.
     Act(u8),
     Tick,
-}
-
-pub struct Scenario {
-    pub name: &'static str,
-    pub layout: Layout,
-    /// The bindings that are there at first. The others are made by scripts.
-    pub birds: usize,
-    /// The bound CRD is there and serves.
-    pub serves: bool,
-    /// Start where these bindings have come to rest, and the first controller with them.
-    pub settled: bool,
-    pub controllers: usize,
-    pub workers: usize,
-    /// Workers may also plan on their own snapshot: as it was when they planned last, and what they heard since.
-    pub clones: bool,
-    /// What users do, each script in its order, at any time.
-    pub scripts: Vec<Vec<Deed>>,
-    pub losses: u8,
-    pub crashes: u8,
-    /// After how many writes nobody takes a key any more who has not heard of all of them. Two that see different
-    /// things, for as long as they do, undo each other's work.
-    pub patience: u32,
-    pub ticks: u8,
+    /// The second controller takes keys from now on, the first none any more.
+    TakeOver,
 }
 
 pub struct Model<'s> {
@@ -145,14 +127,14 @@ impl<'s> Model<'s> {
             server[slot] = self.lab.write(server[slot], Some(object));
         }
         let mut state = self.fresh(server, 1);
-        if self.scenario.settled {
+        if self.scenario.is_settled {
             while let Some(action) = self.actions(&state).into_iter().find(|action| self.is_fair(&state, *action)) {
                 state = self.step(&state, action);
             }
         }
         self.patience = self.writes(&state.server) + self.scenario.patience;
         let mut state = self.fresh(state.server, self.scenario.controllers);
-        if self.scenario.settled {
+        if self.scenario.is_settled {
             state.controllers[0].queued = 0;
         }
         State { losses: self.scenario.losses, crashes: self.scenario.crashes, ..state }
@@ -169,79 +151,91 @@ impl<'s> Model<'s> {
 
     /// All that may happen; what has to happen some day comes first, in the order in which it leads to rest.
     pub fn actions(&mut self, state: &State) -> Vec<Action> {
+        let running: Vec<u8> = (0..2).filter(|c| state.controllers[usize::from(*c)].runs).collect();
         let mut actions = Vec::with_capacity(16);
         actions.extend((0..3).filter(|orphan| state.orphans[*orphan as usize] != 0).map(Action::Arrive));
-        let running = (0..2u8).filter(|c| state.controllers[usize::from(*c)].runs);
-        for c in running.clone() {
-            let controller = &state.controllers[usize::from(c)];
-            for w in 0..2u8 {
-                let worker = &controller.workers[usize::from(w)];
-                match worker.phase {
-                    Phase::Idle => {}
-                    Phase::Asks => actions.push(Action::Serve(c, w)),
-                    Phase::Hears(_) => actions.push(Action::Answer(c, w)),
-                    Phase::Plans => {
-                        actions.push(Action::Plan(c, w, true));
-                        if self.scenario.clones && worker.own != controller.snapshot {
-                            actions.push(Action::Plan(c, w, false));
-                        }
+        running.iter().for_each(|c| self.works(state, *c, &mut actions));
+        running.iter().for_each(|c| self.news(state, *c, &mut actions));
+        self.deeds_of_parties(state, &mut actions);
+        running.iter().for_each(|c| self.takes(state, *c, &mut actions));
+        self.deeds_of_users(state, &mut actions);
+        if self.scenario.has_leader && !state.is_taken_over {
+            actions.push(Action::TakeOver);
+        }
+        running.iter().for_each(|c| self.faults(state, *c, &mut actions));
+        actions
+    }
+
+    fn works(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
+        let controller = &state.controllers[usize::from(c)];
+        for (w, worker) in (0..).zip(&controller.workers) {
+            match worker.phase {
+                Phase::Idle => {}
+                Phase::Asks => actions.push(Action::Serve(c, w)),
+                Phase::Hears(_) => actions.push(Action::Answer(c, w)),
+                Phase::Plans => {
+                    actions.push(Action::Plan(c, w, true));
+                    if self.scenario.has_clones && worker.own != controller.snapshot {
+                        actions.push(Action::Plan(c, w, false));
                     }
                 }
             }
         }
-        for c in running.clone() {
-            let known = self.lab.known(state.controllers[usize::from(c)].snapshot);
-            actions.extend(
-                (0..SLOTS).filter(|slot| known[*slot] != state.server[*slot]).map(|slot| Action::Hear(c, slot as u8)),
-            );
-        }
-        for party in 0..Party::ALL.len() as u8 {
-            let (slot, after) =
-                Party::ALL[usize::from(party)].act(&mut self.lab, self.scenario.layout, &state.server, state.clock);
-            if state.server[slot] != after {
-                actions.push(Action::Act(party));
-            }
-        }
-        for c in running.clone() {
-            let controller = &state.controllers[usize::from(c)];
-            let held = self.held(controller);
-            if self.writes(&state.server) > self.patience && *self.lab.known(controller.snapshot) != state.server {
-                continue;
-            }
-            let idle = controller.workers.iter().filter(|worker| worker.phase == Phase::Idle).count();
-            if idle > 2 - self.scenario.workers {
-                actions.extend(
-                    (0..3).filter(|bird| controller.queued & !held & 1 << bird != 0).map(|bird| Action::Take(c, bird)),
-                );
-            }
-        }
-        let scripts = &self.scenario.scripts;
-        let next =
-            |script: u8| scripts.get(usize::from(script))?.get(usize::from(state.done[usize::from(script)])).copied();
-        let scripts_ahead: Vec<u8> =
-            (0..2).filter(|script| next(*script).is_some_and(|deed| self.may_be_done(state, deed))).collect();
-        let under_way = |script: &u8| next(*script).is_some_and(Deed::is_under_way);
-        actions.extend(scripts_ahead.into_iter().map(Action::Do));
-        actions.extend((0..2).filter(under_way).map(Action::Fail));
-        // A request ends, one way or the other, long before a clock's step is over.
-        if state.clock < self.scenario.ticks && !(0..2).any(|script| under_way(&script)) {
-            actions.push(Action::Tick);
-        }
-        if state.losses > 0 {
-            for c in running.clone() {
-                let workers = state.controllers[usize::from(c)].workers;
-                let waits = |w: &u8| matches!(workers[usize::from(*w)].phase, Phase::Asks | Phase::Hears(_));
-                actions.extend((0..2).filter(waits).map(|w| Action::Lose(c, w)));
-            }
-        }
-        if state.crashes > 0 {
-            actions.extend(running.map(Action::Crash));
-        }
-        actions
     }
 
-    /// What `exclusive` cannot promise is left out (DEVIATIONS.md): in the single layout, where locks have no uid,
-    /// a binding is not made again while its predecessor's lock, which is cleaned up, is still seen.
+    fn news(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
+        let known = self.lab.known(state.controllers[usize::from(c)].snapshot);
+        let is_news = |slot: &usize| known[*slot] != state.server[*slot];
+        actions.extend((0..SLOTS).filter(is_news).map(|slot| Action::Hear(c, slot as u8)));
+    }
+
+    fn takes(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
+        let controller = &state.controllers[usize::from(c)];
+        let leads = !self.scenario.has_leader || state.is_taken_over == (c == 1);
+        let is_patient = self.writes(&state.server) <= self.patience;
+        let idle = controller.workers.iter().filter(|worker| worker.phase == Phase::Idle).count();
+        if leads
+            && idle > 2 - self.scenario.workers
+            && (is_patient || *self.lab.known(controller.snapshot) == state.server)
+        {
+            let free = controller.queued & !self.held(controller);
+            actions.extend((0..3).filter(|bird| free & 1 << bird != 0).map(|bird| Action::Take(c, bird)));
+        }
+    }
+
+    fn deeds_of_parties(&mut self, state: &State, actions: &mut Vec<Action>) {
+        let parties = (0..).zip(self.lab.parties(&state.server, state.clock));
+        actions.extend(parties.filter(|(_, (slot, after))| state.server[*slot] != *after).map(|(n, _)| Action::Act(n)));
+    }
+
+    fn deeds_of_users(&self, state: &State, actions: &mut Vec<Action>) {
+        let scripts = self.scenario.scripts.iter().zip(state.done);
+        let next =
+            (0..).zip(scripts).filter_map(|(script, (deeds, done))| Some((script, *deeds.get(usize::from(done))?)));
+        let next: Vec<(u8, Deed)> = next.collect();
+        let may_be_done = next.iter().filter(|(_, deed)| self.may_be_done(state, *deed));
+        actions.extend(may_be_done.map(|(script, _)| Action::Do(*script)));
+        let under_way = next.iter().filter(|(_, deed)| deed.is_under_way());
+        actions.extend(under_way.clone().map(|(script, _)| Action::Fail(*script)));
+        // A request ends, one way or the other, long before a clock's step is over.
+        if state.clock < self.scenario.ticks && under_way.count() == 0 {
+            actions.push(Action::Tick);
+        }
+    }
+
+    fn faults(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
+        if state.losses > 0 {
+            let workers = (0..).zip(&state.controllers[usize::from(c)].workers);
+            let waiting = workers.filter(|(_, worker)| matches!(worker.phase, Phase::Asks | Phase::Hears(_)));
+            actions.extend(waiting.map(|(w, _)| Action::Lose(c, w)));
+        }
+        if state.crashes > 0 && (c == 0 || !self.scenario.has_leader) {
+            actions.push(Action::Crash(c));
+        }
+    }
+
+    /// What `exclusive` cannot promise is left out (DEVIATIONS.md): in the single layout, where locks have no uid, a
+    /// binding is not made again while its predecessor's lock, which is cleaned up, is still seen.
     fn may_be_done(&self, state: &State, deed: Deed) -> bool {
         let Deed::Create(bird) = deed else { return true };
         let has_lock = |thing: Id| self.lab.object(thing).is_some_and(|object| world::has_legacy_lock(object, bird));
@@ -267,6 +261,7 @@ impl<'s> Model<'s> {
             }
             // Only if somebody waits for it.
             Action::Tick => state.controllers.iter().any(|controller| controller.runs && controller.waiting != 0),
+            Action::TakeOver => !state.controllers[0].runs,
             _ => true,
         }
     }
@@ -337,10 +332,10 @@ impl<'s> Model<'s> {
             }
             Action::Fail(script) => state.done[usize::from(script)] += 1,
             Action::Act(party) => {
-                let party = Party::ALL[usize::from(party)];
-                let (slot, after) = party.act(&mut self.lab, self.scenario.layout, &state.server, state.clock);
+                let (slot, after) = self.lab.parties(&state.server, state.clock)[usize::from(party)];
                 state.server[slot] = after;
             }
+            Action::TakeOver => state.is_taken_over = true,
             Action::Tick => {
                 state.clock += 1;
                 for controller in &mut state.controllers {
@@ -355,9 +350,14 @@ impl<'s> Model<'s> {
 
     fn hear(&mut self, state: &mut State, c: u8, slot: u8) {
         let controller = &mut state.controllers[usize::from(c)];
-        let (snapshot, woken) = self.lab.learn(controller.snapshot, state.server[usize::from(slot)]);
+        let (before, news) = (self.lab.known(controller.snapshot)[usize::from(slot)], state.server[usize::from(slot)]);
+        let (snapshot, woken) = self.lab.learn(controller.snapshot, news);
         controller.snapshot = snapshot;
         controller.queued |= woken;
+        // It came and went, so what tells is a list after a watch that broke: then all is processed (DEVIATIONS.md).
+        if self.lab.object(before).is_none() && self.lab.object(news).is_none() {
+            controller.queued |= self.lab.all(snapshot);
+        }
     }
 
     fn answer(&mut self, state: &mut State, c: u8, w: u8, answer: Answer) {
@@ -367,14 +367,14 @@ impl<'s> Model<'s> {
         let (pass, told) = self.lab.observe(worker.pass, answer);
         (worker.phase, worker.pass) = (Phase::Plans, pass);
         if let Some(thing) = told {
-            if self.scenario.clones {
+            if self.scenario.has_clones {
                 worker.own = self.lab.learn(worker.own, thing).0;
             }
             let (snapshot, woken) = self.lab.learn(controller.snapshot, thing);
             controller.snapshot = snapshot;
             controller.queued |= woken;
         }
-        if self.scenario.workers == 1 && !self.scenario.clones {
+        if self.scenario.workers == 1 && !self.scenario.has_clones {
             self.plan(state, c, w, true);
         }
     }
@@ -383,7 +383,7 @@ impl<'s> Model<'s> {
         let controller = &mut state.controllers[c];
         let worker = &mut controller.workers[w];
         let snapshot = if newest { controller.snapshot } else { worker.own };
-        worker.own = if self.scenario.clones { snapshot } else { 0 };
+        worker.own = if self.scenario.has_clones { snapshot } else { 0 };
         worker.is_late |= snapshot != controller.snapshot;
         let bird = self.lab.bird(self.lab.key(worker.pass));
         match self.lab.poll(worker.pass, snapshot, state.clock) {
@@ -409,23 +409,20 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// Law `exclusive`, on the server. With an admission of CRDs that reads fresh locks a CRD of the workspace is a holder
-    /// like any other.
-    pub fn is_exclusive(&self, state: &State) -> Result<(), String> {
-        let birds = state.server[BIRDS..].iter().filter_map(|bird| self.lab.object(*bird));
-        let listing = birds.filter(|bird| world::lists(bird)).count();
-        let crd = self.lab.object(state.server[OWN]).is_some();
-        if listing > 1 {
-            return Err("two bindings list one resource".into());
-        }
-        if listing > 0 && crd && self.scenario.layout == Layout::Split {
+    /// Law `exclusive`, on the server. With an admission of CRDs that reads fresh locks, as here in the split layout, a
+    /// CRD of the workspace is a holder like any other.
+    pub fn is_exclusive(&mut self, state: &State) -> Verdict {
+        let [.., heron, egret, stork] = state.server;
+        let is_listed = self.lab.is_listed([heron, egret, stork])?;
+        let is_own = self.lab.object(state.server[OWN]).is_some();
+        if is_listed && is_own && self.scenario.layout == Layout::Split {
             return Err("a binding lists the resource of a CRD".into());
         }
         Ok(())
     }
 
     /// What holds when nothing is left to happen.
-    pub fn is_at_rest(&mut self, state: &State) -> Result<(), String> {
+    pub fn is_at_rest(&mut self, state: &State) -> Verdict {
         let mut fresh = State { clock: state.clock, ..self.fresh(state.server, 1) };
         let server = fresh.server;
         loop {
@@ -438,79 +435,17 @@ impl<'s> Model<'s> {
                 return Err("a controller that starts finds something to write".into());
             }
         }
+        laws::rested(&self.lab.model(&state.server))?;
         let birds: Vec<_> = state.server[BIRDS..].iter().filter_map(|bird| self.lab.object(*bird)).collect();
         let bound = birds.iter().filter(|bird| world::is_bound(bird)).count();
         let is_offered = self.lab.object(state.server[EXPORT]).is_some_and(world::offers);
-        let is_free = self.lab.object(state.server[OWN]).is_none() && fresh.controllers[0].waiting == 0;
+        let is_held = self.lab.object(state.server[HOME]).is_some_and(world::is_held_for_ever);
+        let is_held = is_held || self.lab.object(state.server[OWN]).is_some();
+        // What is waited for is a lock that time, which has come to its end here, would make past.
+        let is_free = !is_held && fresh.controllers[0].waiting == 0;
         if is_offered && is_free && !birds.is_empty() && bound != 1 {
             return Err(format!("of {} bindings that want a resource that is free, {bound} have it", birds.len()));
         }
         Ok(())
-    }
-}
-
-impl Model<'_> {
-    /// A line about a step, for people.
-    pub fn tell(&mut self, state: &State, action: Action) -> String {
-        let after = self.step(state, action);
-        let worker = |c: u8, w: u8| state.controllers[usize::from(c)].workers[usize::from(w)];
-        let who = |lab: &Lab, c: u8, w: u8| format!("controller {}, {}", c + 1, lab.key(worker(c, w).pass));
-        let carried = |lab: &Lab, pass: Id| {
-            let effect = lab.effect(pass);
-            let locks = if matches!(effect, Effect::PatchLogicalCluster(_)) {
-                format!(", now {}", world::show_locks(lab.object(after.server[HOME]).unwrap()))
-            } else {
-                String::new()
-            };
-            format!("{effect}{locks}")
-        };
-        match action {
-            Action::Hear(c, slot) => {
-                let thing = &self.lab.things[state.server[usize::from(slot)] as usize];
-                let (kind, key) = world::name(usize::from(slot));
-                let gone = if thing.object.is_none() { ", gone" } else { "" };
-                format!("controller {} hears of {kind} {key} at {}{gone}", c + 1, thing.version)
-            }
-            Action::Take(c, bird) => {
-                let (_, key) = world::name(BIRDS + usize::from(bird));
-                format!("controller {} takes {key}{}", c + 1, self.asking(&after, c, &key))
-            }
-            Action::Plan(c, w, newest) => {
-                let key = self.lab.key(worker(c, w).pass).clone();
-                let on = if newest { "the newest snapshot" } else { "its own snapshot" };
-                format!("{} plans on {on}{}", who(&self.lab, c, w), self.asking(&after, c, &key))
-            }
-            Action::Serve(c, w) => {
-                let mut server = state.server;
-                let answer = self.lab.serve(worker(c, w).pass, &mut server);
-                let answer = match answer {
-                    Answer::Done(_) => "done",
-                    Answer::Conflict(_) => "conflict",
-                    Answer::NotFound => "not found",
-                    Answer::AlreadyExists => "already exists",
-                    Answer::Lost => "lost",
-                };
-                format!("{}: {}: {answer}", who(&self.lab, c, w), carried(&self.lab, worker(c, w).pass))
-            }
-            Action::Answer(c, w) => format!("{} hears the answer", who(&self.lab, c, w)),
-            Action::Lose(c, w) => format!("{} gives up waiting", who(&self.lab, c, w)),
-            Action::Arrive(orphan) => {
-                format!("nobody waits any more: {}", carried(&self.lab, state.orphans[usize::from(orphan)]))
-            }
-            Action::Crash(c) => format!("controller {} dies", c + 1),
-            Action::Do(script) => {
-                let deed = self.scenario.scripts[usize::from(script)][usize::from(state.done[usize::from(script)])];
-                format!("a user: {deed:?}")
-            }
-            Action::Fail(_) => "what the user asked for fails".into(),
-            Action::Act(party) => format!("another controller: {:?}", Party::ALL[usize::from(party)]),
-            Action::Tick => "time passes".into(),
-        }
-    }
-
-    fn asking(&self, after: &State, c: u8, key: &apibinding::api::BindingKey) -> String {
-        let workers = after.controllers[usize::from(c)].workers;
-        let asks = workers.iter().find(|worker| worker.phase == Phase::Asks && self.lab.key(worker.pass) == key);
-        asks.map_or(", and is done".into(), |worker| format!(": {}", self.lab.effect(worker.pass)))
     }
 }

@@ -1,26 +1,23 @@
 //! The search: breadth first, so that what it finds is the shortest way there.
 
 use std::collections::VecDeque;
-use std::fmt;
+use std::fmt::Display;
+
+use apibinding::sim::laws::{Broken, Law};
 
 use super::lab::{Map, Mix};
-use super::model::{Action, Model, Scenario, State};
+use super::model::{Action, Model, State};
+use super::scenario::Scenario;
 
 /// What a search has seen.
 #[derive(Debug)]
 pub struct Report {
     pub states: usize,
     pub steps: usize,
-    pub depth: usize,
+    /// How many steps it takes to the last one.
+    pub depth: u32,
     /// States in which nothing is left to happen.
     pub rests: usize,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { states, steps, depth, rests } = self;
-        write!(f, "{states} states, {steps} steps between them, {depth} steps deep, {rests} at rest")
-    }
 }
 
 /// How a state was reached first.
@@ -32,10 +29,20 @@ struct Origin {
 }
 
 /// A world that has more states than this is too large.
-const MOST: usize = 2_500_000;
+const MOST: usize = 20_000_000;
 
 /// Goes to every state that can be reached. `Err`: the shortest way to one in which a law does not hold.
 pub fn explore(scenario: &Scenario) -> Result<Report, String> {
+    let mut known = None;
+    match (search(scenario, &mut known), known) {
+        (Ok(report), None) => Ok(report),
+        (searched, known) => Err(searched.err().into_iter().chain(known).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+/// `known`: the first law that does not hold of what can be known or learnt. That ends no search: what comes of it
+/// may be worse.
+fn search(scenario: &Scenario, known: &mut Option<String>) -> Result<Report, String> {
     let mut model = Model::new(scenario);
     let first = model.first();
     let mut numbers: Map<u128, u32> = Map::default();
@@ -47,12 +54,12 @@ pub fn explore(scenario: &Scenario) -> Result<Report, String> {
     let (mut steps, mut rests) = (0, 0);
     while let Some(state) = ahead.pop_front() {
         let number = onward.len() as u32;
-        let fails = |model: &mut Model<'_>, origins: &[Origin], number, why: &str| {
+        let fails = |model: &mut Model<'_>, origins: &[Origin], number, why: &dyn Display| {
             Err(format!("{why}:\n{}", way(model, first, origins, number).concat()))
         };
         onward.push(number);
         if origins.len() > MOST {
-            return fails(&mut model, &origins, number, "there is no end; so far");
+            return fails(&mut model, &origins, number, &"there is no end; so far");
         }
         let mut is_first = true;
         for action in model.actions(&state) {
@@ -63,11 +70,18 @@ pub fn explore(scenario: &Scenario) -> Result<Report, String> {
                 origins.push(Origin { before: number, action, depth: origins[number as usize].depth + 1 });
                 ahead.push_back(next);
                 if let Err(why) = model.is_exclusive(&next) {
-                    return fails(&mut model, &origins, reached, &why);
+                    return fails(&mut model, &origins, reached, &Broken::new(Law::Exclusive, why));
                 }
             }
-            if let Some(why) = model.lab.broken.take() {
-                return fails(&mut model, &origins, reached, &why);
+            let broken = model.lab.broken.take();
+            if let Some(broken) = broken.filter(|broken| known.is_none() || broken.law == Law::Exclusive) {
+                let mut way = way(&mut model, first, &origins, number);
+                way.push(format!("  {}\n", model.tell(&state, action)));
+                let why = format!("{broken}:\n{}", way.concat());
+                if broken.law == Law::Exclusive {
+                    return Err(why);
+                }
+                known.get_or_insert(why);
             }
             if is_first && model.is_fair(&state, action) {
                 (is_first, onward[number as usize]) = (false, reached);
@@ -76,17 +90,20 @@ pub fn explore(scenario: &Scenario) -> Result<Report, String> {
         if is_first {
             rests += 1;
             if let Err(why) = model.is_at_rest(&state) {
-                return fails(&mut model, &origins, number, &why);
+                return fails(&mut model, &origins, number, &Broken::new(Law::Stable, why));
             }
         }
+    }
+    if let Some(broken) = model.lab.broken.take() {
+        known.get_or_insert(format!("{broken}, where a controller starts"));
     }
     if let Some(lost) = restless(&onward) {
         let mut lines = way(&mut model, first, &origins, lost);
         lines.push("and then for ever, without a fault:\n".into());
         lines.extend(round(&mut model, first, &origins, lost));
-        return Err(format!("no way to rest:\n{}", lines.concat()));
+        return Err(format!("{}:\n{}", Broken::new(Law::Stable, "no way to rest"), lines.concat()));
     }
-    let depth = origins.iter().map(|origin| origin.depth).max().unwrap_or_default() as usize;
+    let depth = origins.last().map_or(0, |last| last.depth);
     Ok(Report { states: origins.len(), steps, depth, rests })
 }
 

@@ -1,8 +1,11 @@
 //! What there is: one resource, of which a farm has the export, and the bindings of a meadow that want it;
 //! and what parties other than the controller do to it (SPEC 13).
 
+use std::collections::BTreeMap;
+
 use apibinding::api::{ApiBinding, BindingKey, Kind, Object};
-use apibinding::snapshot::{Layout, Lock};
+use apibinding::sim::PRESENT;
+use apibinding::snapshot::{Layer, Layout, Lock};
 use serde_json::{Value, json};
 
 use super::lab::Lab;
@@ -18,19 +21,14 @@ pub const OWN: usize = 3;
 pub const BIRDS: usize = 4;
 pub const SLOTS: usize = 7;
 
-pub const MEADOW: &str = "meadow";
-pub const RESOURCE: &str = "geese.farm.example";
+const MEADOW: &str = "meadow";
+const RESOURCE: &str = "geese.farm.example";
 const NAMES: [&str; 3] = ["heron", "egret", "stork"];
 const SCHEMA: &str = "v1.geese.farm.example";
 
-const LOCKS_CRDS: &str = "internal.apis.kcp.io/locks-crds";
-const LOCKS_BINDINGS: &str = "internal.apis.kcp.io/locks-bindings";
-const LOCKS_PENDING: &str = "internal.apis.kcp.io/locks-pending";
-const LEGACY: &str = "internal.apis.kcp.io/resource-bindings";
-
 /// Time comes in steps, each longer than a CRD lock holds after its expiry.
 pub fn time(clock: u8) -> i64 {
-    1_780_315_200 + 100 * i64::from(clock)
+    PRESENT.as_second() + 100 * i64::from(clock)
 }
 
 pub fn name(slot: usize) -> (Kind, BindingKey) {
@@ -64,11 +62,8 @@ pub fn schema() -> Object {
 
 pub fn home(layout: Layout) -> Object {
     let (kind, key) = name(HOME);
-    let mut home = object(kind, &key, "home", json!({}));
-    if layout == Layout::Single {
-        home.metadata_mut().annotations.get_or_insert_default().insert(LEGACY.into(), "{}".into());
-    }
-    home
+    let home = object(kind, &key, "home", json!({}));
+    if layout == Layout::Single { with(home, Layer::Legacy, None) } else { home }
 }
 
 pub fn export(offers: bool) -> Object {
@@ -120,19 +115,21 @@ fn has(crd: &Object, kind: &str, value: &str) -> bool {
     crd.status.conditions.iter().any(|condition| condition.kind == *kind && condition.status == *value)
 }
 
-fn as_binding(object: &Object) -> &ApiBinding {
+/// A binding, which it has to be.
+pub fn as_binding(object: &Object) -> &ApiBinding {
     let Object::ApiBinding(binding) = object else { panic!("{object:?} is no binding") };
     binding
 }
 
 /// True if a binding lists the resource.
-pub fn lists(object: &Object) -> bool {
-    !as_binding(object).status.bound_resources.is_empty()
+pub fn lists(binding: &ApiBinding) -> bool {
+    !binding.status.bound_resources.is_empty()
 }
 
 /// True if a binding is bound and lists the resource.
 pub fn is_bound(object: &Object) -> bool {
-    as_binding(object).status.phase.as_str() == "Bound" && lists(object)
+    let binding = as_binding(object);
+    binding.status.phase.as_str() == "Bound" && lists(binding)
 }
 
 /// True if an export offers the resource.
@@ -189,25 +186,26 @@ impl Deed {
     }
 }
 
-fn annotation(home: &Object, annotation: &str) -> Option<String> {
-    home.metadata().annotations.as_ref()?.get(annotation).cloned()
+/// The entry of the resource in an annotation.
+fn entry(home: &Object, layer: Layer) -> Option<Lock> {
+    let text = home.metadata().annotations.as_ref()?.get(layer.annotation())?;
+    let mut locks: BTreeMap<String, Lock> = serde_json::from_str(text).unwrap();
+    locks.remove(RESOURCE)
 }
 
-/// The entry of the resource in an annotation.
-fn entry(home: &Object, name: &str) -> Option<Lock> {
-    let locks: std::collections::BTreeMap<String, Lock> = serde_json::from_str(&annotation(home, name)?).unwrap();
-    locks.get(RESOURCE).cloned()
+/// True if the resource is held for a CRD without an end, which only its owner takes away (DEVIATIONS.md).
+pub fn is_held_for_ever(home: &Object) -> bool {
+    entry(home, Layer::Crds).is_some_and(|lock| lock.crd && lock.expiry.is_none())
 }
 
 /// True if a binding has the resource in the one annotation of the single layout.
 pub fn has_legacy_lock(home: &Object, bird: usize) -> bool {
-    entry(home, LEGACY).is_some_and(|lock| lock.name == *NAMES[bird])
+    entry(home, Layer::Legacy).is_some_and(|lock| lock.name == *NAMES[bird])
 }
 
-fn with(home: &Object, name: &str, lock: Option<Lock>) -> Object {
+fn with(mut home: Object, layer: Layer, lock: Option<Lock>) -> Object {
     let text = lock.map_or("{}".into(), |lock| json!({ RESOURCE: lock }).to_string());
-    let mut home = home.clone();
-    home.metadata_mut().annotations.get_or_insert_default().insert(name.into(), text);
+    home.metadata_mut().annotations.get_or_insert_default().insert(layer.annotation().into(), text);
     home
 }
 
@@ -228,9 +226,9 @@ fn admit(lab: &Lab, layout: Layout, server: &Server, clock: u8) -> Option<Object
     if layout == Layout::Single {
         return Some(home.clone());
     }
-    let holder = [LOCKS_CRDS, LOCKS_BINDINGS, LOCKS_PENDING].into_iter().find_map(|name| entry(home, name));
+    let holder = [Layer::Crds, Layer::Bindings, Layer::Pending].into_iter().find_map(|layer| entry(home, layer));
     let is_free = holder.is_none_or(|lock| lock.crd && is_past(&lock, clock));
-    is_free.then(|| with(home, LOCKS_PENDING, Some(crd_lock(Some(clock)))))
+    is_free.then(|| with(home.clone(), Layer::Pending, Some(crd_lock(Some(clock)))))
 }
 
 /// What other controllers do: on fresh state, each as soon as it likes.
@@ -257,7 +255,7 @@ impl Party {
                 let after = match self {
                     Self::Judge(_) if !is_judged => {
                         let birds = server[BIRDS..].iter().filter_map(|bird| lab.object(*bird));
-                        let taken = slot == OWN && birds.into_iter().any(lists);
+                        let taken = slot == OWN && birds.map(as_binding).any(lists);
                         named(crd.clone(), !taken)
                     }
                     Self::Establish(_) if has(crd, "NamesAccepted", "True") && !has(crd, "Established", "True") => {
@@ -281,8 +279,8 @@ fn cleaned(lab: &Lab, layout: Layout, server: &Server, clock: u8) -> Object {
     let home = lab.object(server[HOME]).unwrap();
     let crd = lab.object(server[OWN]);
     let is_established = crd.is_some_and(|crd| has(crd, "Established", "True"));
-    let annotation = if layout == Layout::Split { LOCKS_CRDS } else { LEGACY };
-    let before = entry(home, annotation);
+    let layer = if layout == Layout::Split { Layer::Crds } else { Layer::Legacy };
+    let before = entry(home, layer);
     let after = match (layout, &before) {
         (Layout::Single, Some(lock)) if !lock.crd => {
             let mut birds = server[BIRDS..].iter().filter_map(|bird| lab.object(*bird));
@@ -293,7 +291,7 @@ fn cleaned(lab: &Lab, layout: Layout, server: &Server, clock: u8) -> Object {
         (_, Some(lock)) if is_past(lock, clock) => None,
         _ => before.clone(),
     };
-    if after == before { home.clone() } else { with(home, annotation, after) }
+    if after == before { home.clone() } else { with(home.clone(), layer, after) }
 }
 
 /// The locks of the meadow, for people.
