@@ -54,15 +54,14 @@ async fn of_kubeconfig(path: Option<std::path::PathBuf>, context: Option<String>
             match &path {
                 Some(path) => {
                     let wrong = |why: &dyn std::fmt::Display| format!("the kubeconfig {}: {why}", path.display());
-                    let kubeconfig = Kubeconfig::read_from(path).map_err(|why| wrong(&said(&why)))?;
-                    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|why| wrong(&said(&why)))
+                    let kubeconfig = Kubeconfig::read_from(path).map_err(|why| wrong(&why))?;
+                    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|why| wrong(&why))
                 }
                 // Who names a context means a kubeconfig.
-                None if context.is_some() => Config::from_kubeconfig(&options).await.map_err(|why| said(&why)),
-                None => Config::infer().await.map_err(|why| {
-                    let why = said(&why);
-                    format!("no way to a server: say --kubeconfig, or --server ({why})")
-                }),
+                None if context.is_some() => Config::from_kubeconfig(&options).await.map_err(|why| why.to_string()),
+                None => Config::infer()
+                    .await
+                    .map_err(|why| format!("no way to a server: say --kubeconfig, or --server ({why})")),
             }
         }
     })
@@ -86,7 +85,7 @@ fn client(mut config: Config) -> Result<Client, String> {
     // When to try again is the controller's business.
     config.default_retry = false;
     config.cluster_url = without_cluster(&config.cluster_url)?;
-    Client::try_from(config).map_err(|why| said(&why))
+    Client::try_from(config).map_err(|why| why.to_string())
 }
 
 /// The address of a server, of which a kubeconfig often has one logical cluster only.
@@ -105,20 +104,6 @@ fn without_cluster(url: &Uri) -> Result<Uri, String> {
 
 fn read(path: &Path) -> Result<(), String> {
     std::fs::read(path).map(drop).map_err(|why| format!("{}: {why}", path.display()))
-}
-
-/// The error and what caused it.
-fn said(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use super::reply::{Content, Reply};
 use super::settings::Settings;
 use super::stock::Stock;
 use crate::api::Kind;
-use crate::sim::{Agenda, Chance, Chore, Event, Habits, Kcp, Parties, STREAMS, happened_since};
-use crate::snapshot::{Layout, Origin};
+use crate::sim::{Agenda, Chance, Chore, Event, Habits, Kcp, Parties, happened_since};
+use crate::snapshot::{Layout, Origin, STREAMS};
 
 /// So much sooner than at the next version of this many, the history is cut again.
 const CUT: u64 = 256;

@@ -15,8 +15,8 @@ use super::house::{House, stream_of};
 use super::record::Record;
 use super::settings::Settings;
 use crate::api::Kind;
-use crate::sim::{Kcp, STREAMS};
-use crate::snapshot::Origin;
+use crate::sim::Kcp;
+use crate::snapshot::{Origin, STREAMS};
 
 /// What connections, watches and the clock share. No lock is held while anybody waits.
 #[derive(Debug)]

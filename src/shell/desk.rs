@@ -11,7 +11,6 @@ use tokio::time::{Instant, sleep_until};
 use super::metrics::Metrics;
 use super::others;
 use super::rest::{Unrest, Work};
-use super::stream::STREAMS;
 use crate::api::{BindingKey, Kind, Object, Phase, Text};
 use crate::effect::{Effect, Outcome, Retry};
 use crate::queue::{Config, Next, Queue};
@@ -35,9 +34,8 @@ pub(super) struct Desk {
 struct State {
     snapshot: Snapshot,
     queue: Queue<BindingKey>,
-    /// Which kinds are listed, and how many there are to be listed.
-    listed: BTreeSet<(Origin, Kind)>,
-    streams: usize,
+    /// What still has to be listed before anything is done.
+    missing: BTreeSet<(Origin, Kind)>,
     is_leading: bool,
     /// Keys are handed out: all kinds are listed, and this one leads.
     is_open: bool,
@@ -52,12 +50,17 @@ struct State {
 }
 
 impl Desk {
-    pub fn new(layout: Layout, queue: Config, shard: &str, streams: usize, is_leading: bool) -> Self {
+    pub fn new(
+        layout: Layout,
+        queue: Config,
+        shard: &str,
+        streams: BTreeSet<(Origin, Kind)>,
+        is_leading: bool,
+    ) -> Self {
         let state = State {
             snapshot: Snapshot::new(layout),
             queue: Queue::new(queue),
-            listed: BTreeSet::new(),
-            streams,
+            missing: streams,
             is_leading,
             is_open: false,
             queued: BTreeMap::new(),
@@ -97,17 +100,14 @@ impl Desk {
         self.lock().is_leading
     }
 
-    /// Which kinds are not listed yet, where that is why nothing is done.
+    /// Which kinds are not listed yet, before which nothing is done.
     pub fn missing(&self) -> Vec<(Origin, Kind)> {
-        let state = self.lock();
-        let missing = STREAMS.into_iter().filter(|stream| !state.listed.contains(stream));
-        if state.listed.len() < state.streams { missing.collect() } else { Vec::new() }
+        self.lock().missing.iter().copied().collect()
     }
 
     /// True once all kinds are listed.
     pub fn has_lists(&self) -> bool {
-        let state = self.lock();
-        state.listed.len() >= state.streams
+        self.lock().missing.is_empty()
     }
 
     /// How the queue is: ready, waiting, being processed.
@@ -153,7 +153,7 @@ impl Desk {
         let mut state = self.lock();
         let state = &mut *state;
         self.take_in(state, Change::List { origin, kind, objects, resource_version }, Told::List);
-        let is_again = !state.listed.insert((origin, kind));
+        let is_again = !state.missing.remove(&(origin, kind));
         if state.is_open && is_again && matches!(kind, Kind::Crd | Kind::ApiBinding) {
             self.add_all(state);
         }
@@ -228,7 +228,7 @@ impl Desk {
 
     /// Begins to hand out keys, once it can: all of them are looked at.
     fn open(&self, state: &mut State) {
-        if state.is_open || !state.is_leading || state.listed.len() < state.streams {
+        if state.is_open || !state.is_leading || !state.missing.is_empty() {
             return;
         }
         state.is_open = true;

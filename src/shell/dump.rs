@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::pages;
 use super::server::{Refusal, Server};
-use super::stream::STREAMS;
 use crate::api::Kind;
-use crate::snapshot::Origin;
+use crate::snapshot::{Origin, STREAMS};
 
 /// How often a list is begun anew that the server could not finish, since it had forgotten its beginning.
 const TRIES: usize = 3;

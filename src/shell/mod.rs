@@ -63,7 +63,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::BindingKey;
 use crate::effect::{Effect, Outcome};
 use crate::queue;
-use crate::snapshot::{Layout, Origin, Snapshot};
+use crate::snapshot::{Layout, Origin, STREAMS, Snapshot};
 use desk::Desk;
 pub use dump::{Dump, dump};
 pub use executor::Executor;
@@ -72,7 +72,7 @@ use lease::Candidate;
 pub use lease::Lease;
 use probes::Probes;
 pub use server::Server;
-use stream::{STREAMS, Sightings, Stream};
+use stream::{Sightings, Stream};
 use turns::Turns;
 use worker::Worker;
 
@@ -202,7 +202,8 @@ impl Controller {
             Some(address) => Some(Probes::bind(address).await?),
             None => None,
         };
-        let streams = STREAMS.len() - if self.cache.is_some() { 0 } else { 3 };
+        let is_there = |origin| origin == Origin::Local || self.cache.is_some();
+        let streams = STREAMS.into_iter().filter(|(origin, _)| is_there(*origin)).collect();
         let desk = Desk::new(self.layout, self.queue, &self.shard, streams, self.lease.is_none());
         let address = probes.as_ref().and_then(Probes::address);
         let handle = Handle { desk: Arc::new(desk), address };

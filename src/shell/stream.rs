@@ -17,19 +17,6 @@ use super::server::{Refusal, Server};
 use crate::api::{Kind, Object, Text, cluster_of};
 use crate::snapshot::{Change, Layout, Origin};
 
-/// What is watched: the six kinds, and three of them in the cache server as well.
-pub(super) const STREAMS: [(Origin, Kind); 9] = [
-    (Origin::Local, Kind::LogicalCluster),
-    (Origin::Local, Kind::ApiBinding),
-    (Origin::Local, Kind::ApiExport),
-    (Origin::Local, Kind::ApiResourceSchema),
-    (Origin::Local, Kind::ApiConversion),
-    (Origin::Local, Kind::Crd),
-    (Origin::Global, Kind::ApiExport),
-    (Origin::Global, Kind::ApiResourceSchema),
-    (Origin::Global, Kind::ApiConversion),
-];
-
 /// How long a watch lasts, in seconds, before the server ends it. A server that is gone without a word is
 /// noticed not much later.
 const WATCH: u64 = 240;

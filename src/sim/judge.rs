@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::kcp::{at, text_at};
 use super::laws::{self, Bounds, Broken, Law, Model, Owners, Reads, Verdict};
-use super::process::{Process, STREAMS};
+use super::process::Process;
 use super::shard::Shard;
 use super::{Chance, Event, Happened, Kcp};
 use crate::api::{ApiBindingStatus, BindingKey, GroupResource, Kind, Text};
 use crate::effect::{Effect, Outcome};
-use crate::snapshot::{Change, Layout, Lock, Origin, Snapshot};
+use crate::snapshot::{Change, Layout, Lock, Origin, STREAMS, Snapshot};
 
 /// One step in so many is looked at closely.
 const CLOSELY: u64 = 64;

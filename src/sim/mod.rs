@@ -39,7 +39,7 @@ pub use laws::Broken;
 #[cfg(feature = "shell")]
 pub(crate) use parties::{Chore, Habits, Parties};
 #[cfg(feature = "shell")]
-pub(crate) use process::{STREAMS, happened_since};
+pub(crate) use process::happened_since;
 pub use scenario::Scenario;
 pub use shrink::shrink;
 pub use simulation::{Counts, Line, Simulation};

@@ -5,23 +5,10 @@ use std::time::Duration;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::{Event, Kcp};
-use crate::api::{BindingKey, Kind};
+use crate::api::BindingKey;
 use crate::pass::Pass;
 use crate::queue::{Config, Queue};
-use crate::snapshot::{Layout, Origin, Snapshot};
-
-/// What a controller watches: the six kinds, and three of them in the cache server as well.
-pub(crate) const STREAMS: [(Origin, Kind); 9] = [
-    (Origin::Local, Kind::LogicalCluster),
-    (Origin::Local, Kind::ApiBinding),
-    (Origin::Local, Kind::ApiExport),
-    (Origin::Local, Kind::ApiResourceSchema),
-    (Origin::Local, Kind::ApiConversion),
-    (Origin::Local, Kind::Crd),
-    (Origin::Global, Kind::ApiExport),
-    (Origin::Global, Kind::ApiResourceSchema),
-    (Origin::Global, Kind::ApiConversion),
-];
+use crate::snapshot::{Layout, STREAMS, Snapshot};
 
 /// What happened on a server after a version, in order, each with the number of its stream. What is
 /// forgotten is left out.

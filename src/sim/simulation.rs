@@ -12,14 +12,14 @@ use super::agenda::Agenda;
 use super::judge::Judge;
 use super::kcp::{key_of, text_at};
 use super::parties::{Chore, Habits, Parties};
-use super::process::{Process, STREAMS, happened_since};
+use super::process::{Process, happened_since};
 use super::shard::{Shard, is_everywhere, shard_of};
 use super::work::{Reply, Sent, touches};
 use super::{Answer, Broken, Chance, Fault, Faults, Kcp, Request, Scenario, Verb};
 use crate::api::{BindingKey, Kind};
 use crate::effect::Effect;
 use crate::queue;
-use crate::snapshot::{Layout, Origin, Snapshot};
+use crate::snapshot::{Layout, Origin, STREAMS, Snapshot};
 
 /// Of how many versions the servers remember what happened: watches from before list again.
 const HISTORY: u64 = 10_000;

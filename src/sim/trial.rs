@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::kcp::text_at;
 use super::laws::{Broken, Law};
-use super::process::{STREAMS, happened_since};
+use super::process::happened_since;
 use super::{Chance, Counts, Kcp, Line, Scenario, Simulation, recovery};
 use crate::api::Kind;
+use crate::snapshot::STREAMS;
 
 /// For how long things go wrong after the last that users do.
 const AFTERMATH: Duration = Duration::from_secs(20);

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::SignedDuration;
 
-use super::process::STREAMS;
 use super::shard::Shard;
 use super::simulation::{Simulation, Task};
 use super::{Event, Fault, Kcp};
 use crate::api::Kind;
-use crate::snapshot::{Change, Origin};
+use crate::snapshot::{Change, Origin, STREAMS};
 use crate::wakeup;
 
 /// By how much clocks are wrong at most, in milliseconds: with the time that a request may take, less than

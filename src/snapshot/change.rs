@@ -91,6 +91,19 @@ impl Change {
     }
 }
 
+/// Where a snapshot learns from: the six kinds of the server, and three of them of its cache server as well.
+pub const STREAMS: [(Origin, Kind); 9] = [
+    (Origin::Local, Kind::LogicalCluster),
+    (Origin::Local, Kind::ApiBinding),
+    (Origin::Local, Kind::ApiExport),
+    (Origin::Local, Kind::ApiResourceSchema),
+    (Origin::Local, Kind::ApiConversion),
+    (Origin::Local, Kind::Crd),
+    (Origin::Global, Kind::ApiExport),
+    (Origin::Global, Kind::ApiResourceSchema),
+    (Origin::Global, Kind::ApiConversion),
+];
+
 /// What a [`Change`] did to a snapshot, for [`crate::wakeup`] to read.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {

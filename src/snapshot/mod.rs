@@ -23,7 +23,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use change::HOME;
-pub use change::{Applied, Change};
+pub use change::{Applied, Change, STREAMS};
 pub(crate) use cluster::Cluster;
 pub use cluster::Origin;
 pub use facts::{AcceptedClaim, Binding, Crd, Export, Home, Meta, Schema};

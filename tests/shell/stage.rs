@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use apibinding::api::{BindingKey, Kind};
+use apibinding::api::BindingKey;
 use apibinding::effect::{Effect, Outcome};
 use apibinding::front::{Entry, Front};
 use apibinding::shell::{Controller, Failure, Handle};
-use apibinding::snapshot::{Origin, Snapshot};
+use apibinding::snapshot::{STREAMS, Snapshot};
 use kube::{Client, Config};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -15,19 +15,6 @@ use tokio::time::{sleep, timeout};
 
 /// Nothing here takes as long.
 pub const DEADLINE: Duration = Duration::from_secs(40);
-
-/// All kinds, where they are read.
-pub const STREAMS: [(Origin, Kind); 9] = [
-    (Origin::Local, Kind::LogicalCluster),
-    (Origin::Local, Kind::ApiBinding),
-    (Origin::Local, Kind::ApiExport),
-    (Origin::Local, Kind::ApiResourceSchema),
-    (Origin::Local, Kind::ApiConversion),
-    (Origin::Local, Kind::Crd),
-    (Origin::Global, Kind::ApiExport),
-    (Origin::Global, Kind::ApiResourceSchema),
-    (Origin::Global, Kind::ApiConversion),
-];
 
 pub fn config(front: &Front) -> Config {
     let mut config = Config::new(front.url().parse().unwrap());

@@ -11,11 +11,11 @@ use apibinding::front::{Fault, Front};
 use apibinding::reconcile;
 use apibinding::shell::{Controller, Server, dump};
 use apibinding::sim::Request;
-use apibinding::snapshot::{Change, Layout, Origin, Snapshot};
+use apibinding::snapshot::{Change, Layout, Origin, STREAMS, Snapshot};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::stage::{Actor, DEADLINE, STREAMS, asked, assert_quiet, client, metric, rest, until};
+use crate::stage::{Actor, DEADLINE, asked, assert_quiet, client, metric, rest, until};
 use crate::worlds::World;
 
 /// By the name of a metric, of each sample its labels and its value.
