@@ -287,7 +287,10 @@ pub struct RunArgs {
     pub leader_elect: bool,
 
     /// The logical cluster in which the Lease is
-    #[arg(long, value_name = "CLUSTER", default_value = "root")]
+    ///
+    /// That of the default is the shard's own, and is there while a kcp starts and waits for its bindings: others have
+    /// no namespace then.
+    #[arg(long, value_name = "CLUSTER", default_value = "system:admin")]
     pub lease_cluster: String,
 
     /// The namespace in which the Lease is

@@ -20,9 +20,10 @@ use super::server::{Call, Refusal, Server};
 /// The Lease that decides who works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The logical cluster in which it is.
+    /// The logical cluster in which it is: of a kcp with several shards, one of this shard, such as `system:admin`.
     pub cluster: String,
-    /// The namespace in which it is. It has to exist.
+    /// The namespace in which it is. It has to exist: while a kcp starts and waits for its bindings, only
+    /// `system:admin` has one, `default`.
     pub namespace: String,
     /// Its name: one for each shard.
     pub name: String,
@@ -83,8 +84,8 @@ impl Candidate {
                     let message = status.message.unwrap_or_default();
                     return Err(Failure::Forbidden { what, message });
                 }
-                Ok(Err(why)) => tracing::info!(%why, "cannot look at the lease"),
-                Err(_) => tracing::info!("cannot look at the lease: no answer"),
+                Ok(Err(why)) => tracing::warn!(%why, "cannot look at the lease"),
+                Err(_) => tracing::warn!("cannot look at the lease: no answer"),
             }
             self.look_at_the_clock();
             sleep(self.at_most(period)).await;

@@ -312,7 +312,8 @@ impl Simulation {
     /// From now on nothing goes wrong, and what went wrong is over: clocks are right.
     ///
     /// What a server refused as invalid although it was not, nobody tries again before something
-    /// happens to it; so its owner touches every binding.
+    /// happens to it; so somebody touches every binding, and every LogicalCluster for the locks of those
+    /// that are gone.
     pub fn heal(&mut self) {
         let refused = self.faults.has(Fault::Invalid);
         self.faults = Faults::none();

@@ -296,10 +296,10 @@ fn touch(kcp: &Kcp, kind: Kind, key: &BindingKey) -> Request {
     Request::merge(kind, key.cluster.clone(), key.name.clone(), patch).managed_by("somebody")
 }
 
-/// What touches every binding.
+/// What touches every binding; and every LogicalCluster, for bindings that are gone.
 pub(super) fn touches(kcp: &Kcp) -> Vec<Request> {
-    let bindings = kcp.list(Origin::Local, Kind::ApiBinding, None);
-    bindings.map(|binding| touch(kcp, Kind::ApiBinding, &key_of(binding))).collect()
+    let of = |kind| kcp.list(Origin::Local, kind, None).map(move |object| touch(kcp, kind, &key_of(object)));
+    of(Kind::ApiBinding).chain(of(Kind::LogicalCluster)).collect()
 }
 
 /// Somebody else is quicker: creates the CRD, or writes to the object.
