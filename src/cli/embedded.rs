@@ -54,7 +54,8 @@ pub fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
 
 async fn play(args: &RunArgs, kcp: Kcp, layout: Layout, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let settings = Settings { port: args.port, layout, establishing: args.establishing, ..Settings::default() };
-    let front = Front::serve(kcp, settings)?;
+    let front = Front::serve(kcp, settings)
+        .map_err(|why| Failure::Connection(format!("cannot serve a kcp on 127.0.0.1, port {}: {why}", args.port)))?;
     let kubeconfig = Kubeconfig::write(&front)?;
     writeln!(out, "a simulated kcp at {}; for kubectl:", front.url())?;
     writeln!(out, "  export KUBECONFIG={}", kubeconfig.path.display())?;

@@ -296,7 +296,7 @@ impl Running {
                 (Origin::Global, None) => continue,
             };
             let (layout, desk) = (controller.layout, desk.clone());
-            watching.spawn(Stream { server, origin, kind, layout, limit, sightings, desk, is_down: false }.run());
+            watching.spawn(Stream { server, origin, kind, layout, limit, sightings, desk, trouble: None }.run());
         }
         if let Some(probes) = probes {
             let desk = desk.clone();

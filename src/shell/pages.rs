@@ -53,9 +53,13 @@ pub(super) async fn list(
         let unreadable = |why| Refusal::no_answer(format!("a list that cannot be read: {why}"));
         let page: Page = serde_json::from_slice(&body).map_err(unreadable)?;
         page.items.into_iter().flatten().for_each(&mut each);
-        match page.metadata.go_on.filter(|token| !token.is_empty()) {
-            Some(token) => path = format!("{all}&continue={}", encoded(&token)),
-            None => return Ok(page.metadata.resource_version),
+        let Some(token) = page.metadata.go_on.filter(|token| !token.is_empty()) else {
+            return Ok(page.metadata.resource_version);
+        };
+        let next = format!("{all}&continue={}", encoded(&token));
+        if next == path {
+            return Err(Refusal::no_answer("a list in which one page leads to itself"));
         }
+        path = next;
     }
 }

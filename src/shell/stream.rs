@@ -37,8 +37,8 @@ pub(super) struct Stream {
     pub limit: Duration,
     pub sightings: Arc<Sightings>,
     pub desk: Arc<Desk>,
-    /// The server could not be reached.
-    pub is_down: bool,
+    /// Why it could not be watched last, if it cannot be.
+    pub trouble: Option<String>,
 }
 
 /// Why something did not go on.
@@ -127,11 +127,18 @@ impl Stream {
             Trouble::Expired => return Ok(()),
             Trouble::Wait(why, at_least) => (why, at_least),
         };
-        let pause = pace.next().unwrap_or(LONGEST).max(at_least.unwrap_or_default());
+        // Who asks for years is not taken at his word: another try costs little.
+        let asked = at_least.unwrap_or_default().min(MOST);
+        let pause = pace.next().unwrap_or(LONGEST).max(asked);
         if !why.is_empty() {
-            self.is_down = true;
             let what = self.what();
-            tracing::info!(%what, %why, ?pause, "cannot watch: trying again");
+            // Said once: a server that starts, or is gone, would fill the log.
+            if self.trouble.as_ref() == Some(&why) {
+                tracing::debug!(%what, %why, ?pause, "still cannot watch");
+            } else {
+                tracing::info!(%what, %why, ?pause, "cannot watch: trying again");
+            }
+            self.trouble = Some(why);
         }
         self.desk.metrics.watch_ended(self.origin, self.kind, reason);
         sleep(pause).await;
@@ -141,7 +148,8 @@ impl Stream {
     /// The server answers.
     fn is_up(&mut self) {
         self.sightings.served.store(true, Ordering::Relaxed);
-        if std::mem::take(&mut self.is_down) {
+        if self.trouble.take().is_some() {
+            tracing::info!(what = %self.what(), "watching again");
             self.desk.server_is_back();
         }
     }
@@ -274,6 +282,9 @@ impl Stream {
 }
 
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// No server keeps us waiting longer than this at a time.
+const MOST: Duration = Duration::from_secs(60);
 
 /// How long to wait before trying again: 200 ms, doubling to ten seconds, each with some chance in it.
 fn pace() -> ExponentialBackoff {

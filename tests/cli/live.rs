@@ -109,6 +109,17 @@ fn what_waiting_does_not_mend_is_said_at_once() {
 }
 
 #[test]
+fn ports_that_are_taken_are_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let (port, metrics) = (address.port().to_string(), address.to_string());
+    let served = run(["run", "--embedded", WORLD, "--port", &port]);
+    assert!(served.code == 1 && served.err.contains(&format!("port {port}")), "{}", served.err);
+    let watched = run(["run", "--server", "http://127.0.0.1:1", "--metrics-addr", &metrics]);
+    assert!(watched.code == 1 && watched.err.contains(&metrics), "{}", watched.err);
+}
+
+#[test]
 fn wrong_ways_to_a_server_are_told() {
     let folder = Folder::new("ways");
     let file = folder.write("broken", "clusters: 7");

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use apibinding::api::Kind;
 use apibinding::front::{Fault, Front, Rule, User};
-use apibinding::shell::{Controller, Failure, Server};
+use apibinding::shell::{Controller, Failure, Server, dump};
 use apibinding::sim::Request;
 use apibinding::snapshot::Layout;
+use bytes::Bytes;
 use kube::Client;
 use serde_json::json;
 
-use crate::stage::{Actor, client, config, rest, until};
+use crate::stage::{Actor, DEADLINE, client, config, rest, until};
 use crate::worlds::{End, World};
 
 pub fn client_of(front: &Front, token: &str) -> Client {
@@ -113,4 +114,13 @@ async fn credentials_that_run_out_are_read_again() {
     // Not once for each request that was refused.
     assert!((1..=3).contains(&renewals.load(Ordering::Relaxed)), "{renewals:?}");
     actor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_whose_pages_never_end_is_told() {
+    let front = World::example().front();
+    let page = r#"{"metadata": {"resourceVersion": "5", "continue": "x"}, "items": []}"#;
+    front.intercept(move |ask| (ask.verb == "list").then(|| Fault::Answer(http::Response::new(Bytes::from(page)))));
+    let ended = dump(&Server::from(client(&front)), None, DEADLINE).await.unwrap_err().to_string();
+    assert!(ended.contains("one page leads to itself") && ended.contains("logicalclusters"), "{ended}");
 }
