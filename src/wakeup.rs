@@ -5,12 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::{BindingKey, ClusterName, GroupResource, IdentityHash, ResourceNames, Text};
+use crate::api::{BindingKey, ClusterName, IdentityHash, ResourceNames, Text};
 use crate::snapshot::names::{Name, NameQuery};
 use crate::snapshot::world::{Event, FactChange, World};
-use crate::snapshot::{
-    Annotation, Applied, Binding, Cluster, Crd, Export, Home, Layer, Layout, Lock, Locks, Origin, Schema, Snapshot,
-};
+use crate::snapshot::{Applied, Binding, Cluster, Crd, Export, Home, Layer, Layout, Locks, Origin, Schema, Snapshot};
 
 /// The keys that are to be processed after a change: those of bindings that are gone and left
 /// locks behind first, then the others in order.
@@ -33,7 +31,7 @@ use crate::snapshot::{
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn wakeup(snapshot: &Snapshot, applied: &Applied) -> Vec<BindingKey> {
-    let mut woken = Woken { world: snapshot.world(), gone: BTreeSet::new(), keys: BTreeSet::new() };
+    let mut woken = Woken::new(snapshot);
     let mut doubts = BTreeSet::new();
     for event in &applied.events {
         woken.event(event);
@@ -44,9 +42,7 @@ pub fn wakeup(snapshot: &Snapshot, applied: &Applied) -> Vec<BindingKey> {
         woken.all(cluster);
         woken.ghosts(cluster);
     }
-    let Woken { gone, mut keys, .. } = woken;
-    keys.retain(|key| !gone.contains(key));
-    gone.into_iter().chain(keys).collect()
+    woken.in_order()
 }
 
 /// All the keys that a start has to process: those of bindings that are gone and left locks behind
@@ -55,22 +51,39 @@ pub fn wakeup(snapshot: &Snapshot, applied: &Applied) -> Vec<BindingKey> {
 /// A list of CRDs or bindings after a watch that broke is such a start: nothing tells of what came and
 /// went in between (`DEVIATIONS.md`, "What no event tells").
 pub fn all(snapshot: &Snapshot) -> Vec<BindingKey> {
-    let mut woken = Woken { world: snapshot.world(), gone: BTreeSet::new(), keys: BTreeSet::new() };
+    let mut woken = Woken::new(snapshot);
     for (cluster, _) in snapshot.world().clusters() {
         woken.all(cluster);
         woken.ghosts(cluster);
     }
-    woken.gone.into_iter().chain(woken.keys).collect()
+    woken.in_order()
 }
 
 struct Woken<'a> {
     world: &'a World,
     /// Keys of bindings that do not exist.
     gone: BTreeSet<BindingKey>,
-    keys: BTreeSet<BindingKey>,
+    /// Keys of any others, some of them several times.
+    keys: Vec<BindingKey>,
 }
 
-impl Woken<'_> {
+impl<'a> Woken<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Self { world: snapshot.world(), gone: BTreeSet::new(), keys: Vec::new() }
+    }
+
+    fn in_order(self) -> Vec<BindingKey> {
+        let Self { gone, mut keys, .. } = self;
+        // In most cases they come nearly sorted.
+        keys.sort();
+        keys.dedup();
+        if gone.is_empty() {
+            return keys;
+        }
+        keys.retain(|key| !gone.contains(key));
+        gone.into_iter().chain(keys).collect()
+    }
+
     fn event(&mut self, event: &Event) {
         let (cluster, name) = (&event.cluster, &event.name);
         match &event.fact {
@@ -89,7 +102,7 @@ impl Woken<'_> {
     }
 
     fn add(&mut self, cluster: &ClusterName, name: &Text) {
-        self.keys.insert(BindingKey::new(cluster.clone(), name.clone()));
+        self.keys.push(BindingKey::new(cluster.clone(), name.clone()));
     }
 
     fn all(&mut self, cluster: &ClusterName) {
@@ -104,9 +117,9 @@ impl Woken<'_> {
         for lock in known.doubtful().iter().filter_map(|resource| known.home()?.bindings.get(resource)) {
             let key = BindingKey::new(cluster.clone(), lock.name.clone());
             match known.binding(&lock.name) {
-                Some(_) => self.keys.insert(key),
-                None => self.gone.insert(key),
-            };
+                Some(_) => self.keys.push(key),
+                None => drop(self.gone.insert(key)),
+            }
         }
     }
 
@@ -129,7 +142,7 @@ impl Woken<'_> {
     }
 
     /// The bindings of the exports that name a schema, local and global ones.
-    fn schema(&mut self, cluster: &ClusterName, schema: &str) {
+    fn schema(&mut self, cluster: &ClusterName, schema: &Text) {
         let world = self.world;
         for export in exporting(world, cluster, schema) {
             self.export(export);
@@ -137,7 +150,7 @@ impl Woken<'_> {
     }
 
     /// The same, for what tells of a schema: without the schema it has nothing to tell.
-    fn schema_that_exists(&mut self, cluster: &ClusterName, schema: &str) {
+    fn schema_that_exists(&mut self, cluster: &ClusterName, schema: &Text) {
         if self.world.schema(cluster, schema).is_some() {
             self.schema(cluster, schema);
         }
@@ -167,22 +180,27 @@ impl Woken<'_> {
     }
 
     /// A binding's neighbours: those that want what it has bound, or a name of it.
-    fn neighbours(&mut self, cluster: &ClusterName, name: &Text, before: Option<&Binding>, after: Option<&Binding>) {
+    fn neighbours<'b>(
+        &mut self,
+        cluster: &ClusterName,
+        name: &Text,
+        before: Option<&'b Binding>,
+        after: Option<&'b Binding>,
+    ) {
         let (world, layout) = (self.world, self.world.layout());
         let age = |binding: Option<&Binding>| binding.map(|binding| binding.created);
-        let bound = Binding::bound_resources;
-        for resource in changed(before, after, age(before) != age(after), bound) {
-            self.wanting(cluster, NameQuery::plural(&resource));
+        for resource in changed(before, after, age(before) != age(after), Binding::bound_resources) {
+            self.wanting(cluster, NameQuery::plural(resource));
         }
-        let reference = |binding: Option<&Binding>| binding.map(|binding| binding.reference.clone());
-        for uid in changed(before, after, reference(before) != reference(after), Binding::bound_uids) {
-            let crd = world.bound_crds().and_then(|crds| crds.crd(&uid));
+        let differs = before.map(|before| &before.reference) != after.map(|after| &after.reference);
+        for uid in changed(before, after, differs, Binding::bound_uids) {
+            let crd = world.bound_crds().and_then(|crds| crds.crd(uid));
             match crd {
                 Some(crd) => self.wanting_names_of(cluster, Some(crd), None),
-                None => self.wanting_names_to_come(cluster, &uid),
+                None => self.wanting_names_to_come(cluster, uid),
             }
         }
-        let uid = |binding: Option<&Binding>| binding.map(|binding| binding.meta.uid.clone());
+        let uid = |binding: Option<&'b Binding>| binding.map(|binding| &binding.meta.uid);
         if layout == Layout::Split && uid(before) != uid(after) {
             let home = world.cluster(cluster).and_then(Cluster::home);
             let legacy = home.and_then(|home| home.legacy.locks());
@@ -192,7 +210,7 @@ impl Woken<'_> {
         }
     }
 
-    fn home(&mut self, cluster: &ClusterName, before: Option<&Home>, after: Option<&Home>) {
+    fn home<'b>(&mut self, cluster: &ClusterName, before: Option<&'b Home>, after: Option<&'b Home>) {
         let own = match self.world.layout() {
             Layout::Split => Layer::Bindings,
             Layout::Single => Layer::Legacy,
@@ -201,9 +219,11 @@ impl Woken<'_> {
             self.all(cluster);
         }
         for layer in Layer::ALL {
-            let entries = |home: Option<&Home>| home.map(|home| home.layer(layer).clone()).unwrap_or_default();
-            for resource in changed_locks(&entries(before), &entries(after)) {
-                self.wanting(cluster, NameQuery::plural(&resource));
+            let none = Locks::default();
+            let locks = |home: Option<&'b Home>| home.and_then(|home| home.layer(layer).locks());
+            let (before, after) = (locks(before).unwrap_or(&none), locks(after).unwrap_or(&none));
+            for resource in before.differing(after) {
+                self.wanting(cluster, NameQuery::plural(resource));
             }
         }
         self.ghosts(cluster);
@@ -262,7 +282,7 @@ impl Woken<'_> {
 }
 
 /// The exports that name a schema of their cluster, local and global ones.
-fn exporting<'a>(world: &'a World, cluster: &ClusterName, schema: &str) -> impl Iterator<Item = &'a Export> {
+fn exporting<'a>(world: &'a World, cluster: &ClusterName, schema: &Text) -> impl Iterator<Item = &'a Export> {
     let known = world.cluster(cluster);
     Origin::ALL.into_iter().flat_map(move |origin| {
         let names = known.into_iter().flat_map(move |known| known.exporting(origin, schema));
@@ -276,18 +296,22 @@ fn taken(crd: Option<&Crd>) -> Option<(&Text, &Text, &ResourceNames, &ResourceNa
 }
 
 /// The keys that only one of two objects has; all of both where `all`.
-fn changed<K: Ord + Clone>(
-    before: Option<&Binding>,
-    after: Option<&Binding>,
+fn changed<'b, K: Ord + 'b, I>(
+    before: Option<&'b Binding>,
+    after: Option<&'b Binding>,
     all: bool,
-    keys: fn(&Binding) -> Vec<K>,
-) -> BTreeSet<K> {
-    let set = |binding: Option<&Binding>| -> BTreeSet<K> { binding.map(keys).into_iter().flatten().collect() };
-    let (before, after) = (set(before), set(after));
-    match all {
-        true => before.into_iter().chain(after).collect(),
-        false => before.symmetric_difference(&after).cloned().collect(),
+    keys: fn(&'b Binding) -> I,
+) -> BTreeSet<&'b K>
+where
+    I: IntoIterator<Item = &'b K>,
+{
+    let list = |binding: Option<&'b Binding>| binding.map(|binding| &binding.status.bound_resources);
+    if !all && list(before) == list(after) {
+        return BTreeSet::new();
     }
+    let set = |binding: Option<&'b Binding>| -> BTreeSet<&'b K> { binding.into_iter().flat_map(keys).collect() };
+    let (before, after) = (set(before), set(after));
+    if all { before.union(&after).copied().collect() } else { before.symmetric_difference(&after).copied().collect() }
 }
 
 /// What every binding of a cluster sees of its LogicalCluster, whatever it wants: whether it is
@@ -297,19 +321,6 @@ fn guise(home: Option<&Home>, own: Layer) -> Option<([Option<&Text>; 4], Option<
     let home = home.filter(|home| !home.meta.resource_version.is_empty())?;
     let is_canonical = home.layer(own).locks().map(Locks::is_canonical);
     Some((Layer::ALL.map(|layer| home.layer(layer).why()), is_canonical))
-}
-
-/// The resources whose entries differ.
-fn changed_locks(before: &Annotation, after: &Annotation) -> Vec<GroupResource> {
-    let differ = |one: &Annotation, other: &Annotation| {
-        let entries = one.locks().into_iter().flat_map(|locks| locks.iter());
-        let differing = entries.filter(|(resource, lock): &&(GroupResource, Lock)| other.get(resource) != Some(lock));
-        differing.map(|(resource, _)| resource.clone()).collect::<Vec<_>>()
-    };
-    if before == after {
-        return Vec::new();
-    }
-    [differ(before, after), differ(after, before)].concat()
 }
 
 #[cfg(test)]

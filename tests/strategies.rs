@@ -89,7 +89,7 @@ fn deviations(reached: &mut Reached, world: &World, snapshot: &Snapshot, key: &B
     let said = |text: &str| status.conditions.iter().any(|condition| condition.message.contains(text));
     let neighbours = || world.bindings().into_iter().filter(|other| other.cluster == key.cluster);
     let known = |other: &BindingKey| snapshot.binding(other).unwrap();
-    let listed = || neighbours().flat_map(|other| known(&other).status.bound_resources.clone());
+    let listed = || neighbours().flat_map(|other| known(&other).status.bound_resources.to_vec());
     let phased = matches!(binding.status.phase, Phase::Binding | Phase::Bound);
     let conflict = said("naming conflict with");
     reached.note_if("D1", phased && listed().any(|bound| snapshot.bound_crd(&bound.schema.uid).is_none()));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::strict::{list, null, optional};
 use super::wire::{Extra, is_default, kind};
-use super::{BindingKey, ClusterName, ClusterPath, Condition, GroupResource, IdentityHash, Text};
+use super::{BindingKey, ClusterName, ClusterPath, Condition, GroupResource, IdentityHash, List, Text};
 
 /// Binds the APIs of an APIExport into the logical cluster in which it stands
 /// (`apis.kcp.io/v1alpha2`).
@@ -139,19 +139,19 @@ pub struct ApiBindingStatus {
     pub api_export_cluster_name: ClusterName,
     /// What is bound.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
-    pub bound_resources: Vec<BoundResource>,
+    pub bound_resources: List<BoundResource>,
     /// How far binding has come.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
     pub phase: Phase,
     /// `Ready` first, then by type.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
-    pub conditions: Vec<Condition>,
+    pub conditions: List<Condition>,
     /// Written by another controller.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
-    pub applied_permission_claims: Vec<PermissionClaim>,
+    pub applied_permission_claims: List<PermissionClaim>,
     /// What the export claims.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
-    pub export_permission_claims: Vec<PermissionClaim>,
+    pub export_permission_claims: List<PermissionClaim>,
     /// Further fields.
     #[serde(flatten)]
     pub extra: Extra,

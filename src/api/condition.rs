@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Text;
 use super::strict::null;
+use super::text::{Text, word};
 use super::wire::{Extra, is_default};
 
 /// One condition of an APIBinding.
@@ -13,13 +13,13 @@ use super::wire::{Extra, is_default};
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// What the condition is about; one of each type.
-    #[serde(rename = "type", default, deserialize_with = "null")]
+    #[serde(rename = "type", default, deserialize_with = "word")]
     pub kind: Text,
     /// `True`, `False` or `Unknown`.
-    #[serde(default, deserialize_with = "null")]
+    #[serde(default, deserialize_with = "word")]
     pub status: Text,
     /// `Error`, `Warning` or `Info`; only where the status is `False`.
-    #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "word", skip_serializing_if = "is_default")]
     pub severity: Text,
     /// When the condition last changed, RFC 3339 in UTC, whole seconds.
     #[serde(default, deserialize_with = "null", skip_serializing_if = "is_default")]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::strict::{list, null, optional};
 use super::wire::{is_default, kind};
-use super::{Condition, IdentityHash, PermissionClaim, Text};
+use super::{Condition, IdentityHash, List, PermissionClaim, Text};
 
 /// Offers resources to be bound (`apis.kcp.io/v1alpha2`). Only what SPEC 1 names is kept.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,10 +29,10 @@ kind!(ApiExport, "APIExport", "apiexports", "apis.kcp.io", "v1alpha2", {
 pub struct ApiExportSpec {
     /// The resources, each with its schema.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
-    pub resources: Vec<ExportedResource>,
+    pub resources: List<ExportedResource>,
     /// What the provider wants of its consumers' resources.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "is_default")]
-    pub permission_claims: Vec<PermissionClaim>,
+    pub permission_claims: List<PermissionClaim>,
 }
 
 /// One resource that is offered.

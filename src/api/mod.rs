@@ -16,6 +16,7 @@ mod binding;
 mod condition;
 mod crd;
 mod export;
+mod list;
 mod names;
 mod object;
 mod others;
@@ -34,6 +35,7 @@ pub use export::{
     ApiExport, ApiExportSpec, ApiExportStatus, CrdStorage, ExportedResource, ResourceStorage, StorageReference,
     VirtualStorage,
 };
+pub use list::List;
 pub(crate) use names::cmp_joined;
 pub use names::{BindingKey, ClusterName, ClusterPath, GroupResource, IdentityHash, NameError};
 pub use object::{Kind, Object, ObjectError};

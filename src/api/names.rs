@@ -218,6 +218,11 @@ impl FromStr for BindingKey {
 /// Compares two texts that are joined from two parts each, without joining them. A part that
 /// is empty stands without the separator.
 pub(crate) fn cmp_joined(left: (&str, u8, &str), right: (&str, u8, &str)) -> Ordering {
+    let common = left.0.len().min(right.0.len());
+    match left.0.as_bytes().get(..common).cmp(&right.0.as_bytes().get(..common)) {
+        Ordering::Equal => {}
+        different => return different,
+    }
     fn bytes<'a>((head, separator, tail): (&'a str, u8, &'a str)) -> impl Iterator<Item = u8> + 'a {
         head.bytes().chain((!head.is_empty()).then_some(separator)).chain(tail.bytes())
     }
@@ -245,6 +250,11 @@ impl GroupResource {
         &self.text
     }
 
+    /// The same, shared.
+    pub fn as_text(&self) -> &Text {
+        &self.text
+    }
+
     /// The group; empty for the core group.
     pub fn group(&self) -> &str {
         self.text.get(self.resource as usize + 1..).unwrap_or_default()
@@ -262,15 +272,25 @@ impl GroupResource {
 }
 
 /// Reads a lock's key: what stands before the first dot is the resource. The text stays as it is.
+impl From<Text> for GroupResource {
+    fn from(text: Text) -> Self {
+        let resource = text.find('.').unwrap_or(text.len());
+        Self { text, resource: u32::try_from(resource).unwrap_or(u32::MAX) }
+    }
+}
+
+/// Reads a lock's key, see above.
 impl From<&str> for GroupResource {
     fn from(text: &str) -> Self {
-        let resource = text.find('.').unwrap_or(text.len());
-        Self { text: text.into(), resource: u32::try_from(resource).unwrap_or(u32::MAX) }
+        Text::from(text).into()
     }
 }
 
 impl Ord for GroupResource {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self == other {
+            return Ordering::Equal;
+        }
         self.group().cmp(other.group()).then_with(|| self.resource().cmp(other.resource()))
     }
 }

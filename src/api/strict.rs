@@ -3,6 +3,8 @@
 //! serde's derived types also take a list, as their fields in order. In YAML one `-` too many would
 //! then be read as something that nobody wrote.
 
+use std::ops::Deref;
+
 use serde::de::{Deserialize, Deserializer, Visitor};
 
 /// Reads `null` as the empty value: servers send it where lists and maps are expected.
@@ -24,10 +26,11 @@ where
 }
 
 /// Reads a list whose items are objects; `null` is the empty one.
-pub(crate) fn list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub(crate) fn list<'de, D, T, L>(deserializer: D) -> Result<L, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
+    L: FromIterator<T> + Deref<Target = [T]>,
 {
     let items: Vec<Strict<T>> = null(deserializer)?;
     Ok(items.into_iter().map(|strict| strict.0).collect())

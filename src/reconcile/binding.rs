@@ -5,18 +5,17 @@ use super::export::Offer;
 use super::locks::{Holder, Skipped};
 use super::trace::{CrdFound, Finding, Trace};
 use super::{Planning, export, locks, names};
-use crate::api::{BoundResource, BoundSchema, ExportedResource, GroupResource, Text};
+use crate::api::{BoundResource, BoundSchema, ExportedResource, IdentityHash, Text};
 use crate::snapshot::Schema;
 
 /// Step 2 of SPEC 3 for a binding that has a phase.
-pub(crate) fn bind<T: Trace>(planning: &mut Planning<'_, T>, draft: &mut Draft<'_>) {
+pub(crate) fn bind<'p, T: Trace>(planning: &mut Planning<'p, T>, draft: &mut Draft<'p>) {
     let offer = match export::find(planning, draft) {
         Ok(offer) => offer,
         Err(verdict) => return draft.export_is_invalid(verdict),
     };
     draft.export_is_valid();
-    let wanted: Vec<&GroupResource> = offer.resources.iter().map(|(_, schema)| &schema.resource).collect();
-    let skipped = match locks::take(planning, &wanted) {
+    let skipped = match locks::take(planning, &offer.resources) {
         Ok(skipped) => skipped,
         Err(verdict) => return draft.fail_both(verdict),
     };
@@ -65,7 +64,14 @@ fn bind_resources<T: Trace>(
         }
         note_crd(planning, schema, || found.clone());
         match found {
-            CrdFound::Serving => draft.set_bound(bound(planning, draft, offer, exported, schema)),
+            CrdFound::Serving => {
+                let stored = planning.observed_crd(schema).filter(|_| exported.storage.crd.is_some());
+                let stored = stored.map(|crd| &*crd.stored_versions).unwrap_or_default();
+                let entry = Entry { identity: offer.identity, exported, schema, stored };
+                if !draft.bound(&schema.resource).is_some_and(|bound| entry.is(bound)) {
+                    draft.set_bound(entry.bound(draft));
+                }
+            }
             CrdFound::NotEstablished | CrdFound::Absent => waiting.push(exported.schema.clone()),
             CrdFound::CannotBeMade(_) => {
                 return Err(Stop::Export(Verdict::error("InternalError", super::INVALID_EXPORT)));
@@ -93,34 +99,51 @@ fn note_crd<T: Trace>(planning: &mut Planning<'_, T>, schema: &Schema, found: im
     });
 }
 
-/// The entry of a resource whose CRD serves.
-fn bound<T: Trace>(
-    planning: &Planning<'_, T>,
-    draft: &Draft<'_>,
-    offer: &Offer<'_>,
-    exported: &ExportedResource,
-    schema: &Schema,
-) -> BoundResource {
-    let mut storage_versions = Vec::new();
-    if exported.storage.crd.is_some() {
-        let crd = planning.world.bound_crds().and_then(|crds| crds.crd(&schema.meta.uid));
-        let stored = crd.into_iter().flat_map(|crd| crd.stored_versions.iter());
-        let before = draft.bound(&schema.resource).into_iter().flat_map(|bound| &bound.storage_versions);
-        storage_versions.extend(stored.chain(before).cloned());
-        storage_versions.sort();
-        storage_versions.dedup();
+/// What the status has to list of a resource whose CRD serves.
+struct Entry<'a> {
+    identity: &'a IdentityHash,
+    exported: &'a ExportedResource,
+    schema: &'a Schema,
+    /// The versions in which objects may be stored, by the CRD; none for what is stored elsewhere.
+    stored: &'a [Text],
+}
+
+impl Entry<'_> {
+    /// True if it is listed just so.
+    fn is(&self, bound: &BoundResource) -> bool {
+        let BoundSchema { name, uid, identity_hash, extra } = &bound.schema;
+        let versions = &bound.storage_versions;
+        let are_right = match self.exported.storage.crd.is_some() {
+            true => self.stored.iter().all(|it| versions.contains(it)) && versions.is_sorted_by(|a, b| a < b),
+            false => versions.is_empty(),
+        };
+        *uid == self.schema.meta.uid
+            && *name == self.exported.schema
+            && *identity_hash == *self.identity
+            && are_right
+            && (extra.is_empty() && bound.extra.is_empty())
     }
-    BoundResource {
-        group: schema.resource.group().into(),
-        resource: schema.resource.resource().into(),
-        schema: BoundSchema {
-            name: exported.schema.clone(),
-            uid: schema.meta.uid.clone(),
-            identity_hash: offer.identity.clone(),
-            ..BoundSchema::default()
-        },
-        storage_versions,
-        ..BoundResource::default()
+
+    fn bound(&self, draft: &Draft<'_>) -> BoundResource {
+        let mut storage_versions = Vec::new();
+        if self.exported.storage.crd.is_some() {
+            let before = draft.bound(&self.schema.resource).into_iter().flat_map(|bound| &bound.storage_versions);
+            storage_versions.extend(self.stored.iter().chain(before).cloned());
+            storage_versions.sort();
+            storage_versions.dedup();
+        }
+        BoundResource {
+            group: self.schema.resource.group().into(),
+            resource: self.schema.resource.resource().into(),
+            schema: BoundSchema {
+                name: self.exported.schema.clone(),
+                uid: self.schema.meta.uid.clone(),
+                identity_hash: self.identity.clone(),
+                ..BoundSchema::default()
+            },
+            storage_versions,
+            ..BoundResource::default()
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::{
-    ApiBindingStatus, BoundResource, ClusterName, Condition, GroupResource, PermissionClaim, Phase, Text,
+    ApiBindingStatus, BoundResource, ClusterName, Condition, GroupResource, List, PermissionClaim, Phase, Text,
 };
 use crate::snapshot::whole_seconds;
 
@@ -43,9 +43,9 @@ impl Verdict {
 
     fn condition(&self, kind: &str) -> Condition {
         Condition {
-            kind: kind.into(),
-            status: "False".into(),
-            severity: self.severity.as_str().into(),
+            kind: Text::of_word(kind),
+            status: Text::of_word("False"),
+            severity: Text::of_word(self.severity.as_str()),
             reason: self.reason.into(),
             message: (&self.message).into(),
             ..Condition::default()
@@ -97,7 +97,13 @@ impl Index {
 /// Verdicts are gathered and set once, at the end (D11).
 pub(crate) struct Draft<'a> {
     before: &'a ApiBindingStatus,
-    status: Cow<'a, ApiBindingStatus>,
+    phase: &'a Phase,
+    export_cluster: &'a ClusterName,
+    export_claims: &'a List<PermissionClaim>,
+    bound: Cow<'a, [BoundResource]>,
+    conditions: Cow<'a, [Condition]>,
+    /// False if a condition was set: then all are sorted at the end.
+    is_sorted: bool,
     index: Option<Index>,
     export_valid: Option<Result<(), Verdict>>,
     up_to_date: Option<Result<(), Verdict>>,
@@ -108,7 +114,12 @@ impl<'a> Draft<'a> {
     pub(crate) fn new(before: &'a ApiBindingStatus) -> Self {
         Self {
             before,
-            status: Cow::Borrowed(before),
+            phase: &before.phase,
+            export_cluster: &before.api_export_cluster_name,
+            export_claims: &before.export_permission_claims,
+            bound: Cow::Borrowed(&before.bound_resources),
+            conditions: Cow::Borrowed(&before.conditions),
+            is_sorted: true,
             index: Index::of(&before.bound_resources),
             export_valid: None,
             up_to_date: None,
@@ -116,62 +127,52 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub(crate) fn set_phase(&mut self, phase: Phase) {
-        if self.status.phase != phase {
-            self.status.to_mut().phase = phase;
-        }
+    pub(crate) fn set_export_cluster(&mut self, cluster: &'a ClusterName) {
+        self.export_cluster = cluster;
     }
 
-    pub(crate) fn set_export_cluster(&mut self, cluster: &ClusterName) {
-        if self.status.api_export_cluster_name != *cluster {
-            self.status.to_mut().api_export_cluster_name = cluster.clone();
-        }
-    }
-
-    pub(crate) fn set_export_claims(&mut self, claims: &[PermissionClaim]) {
-        if self.status.export_permission_claims != claims {
-            self.status.to_mut().export_permission_claims = claims.to_vec();
-        }
+    pub(crate) fn set_export_claims(&mut self, claims: &'a List<PermissionClaim>) {
+        self.export_claims = claims;
     }
 
     /// Replaces the entry of that resource, or adds one at the end.
     pub(crate) fn set_bound(&mut self, bound: BoundResource) {
         let resource = bound.group_resource();
         let position = self.position(&resource);
-        let found = position.and_then(|position| self.status.bound_resources.get(position));
+        let found = position.and_then(|position| self.bound.get(position));
         if found == Some(&bound) {
             return;
         }
         if let Some(index) = &mut self.index {
-            index.replace(found, &bound, position.unwrap_or(self.status.bound_resources.len()));
+            index.replace(found, &bound, position.unwrap_or(self.bound.len()));
         }
-        let entries = &mut self.status.to_mut().bound_resources;
+        let entries = self.bound.to_mut();
         match position.and_then(|position| entries.get_mut(position)) {
             Some(entry) => *entry = bound,
             None => entries.push(bound),
         }
         if self.index.is_none() {
-            self.index = Index::of(&self.status.bound_resources);
+            self.index = Index::of(&self.bound);
         }
     }
 
     /// The entry of a resource.
     pub(crate) fn bound(&self, resource: &GroupResource) -> Option<&BoundResource> {
-        self.status.bound_resources.get(self.position(resource)?)
+        self.bound.get(self.position(resource)?)
     }
 
     /// True if a bound CRD is listed.
     pub(crate) fn lists(&self, uid: &str) -> bool {
         match &self.index {
             Some(index) => index.uids.contains_key(uid),
-            None => self.status.bound_resources.iter().any(|bound| bound.schema.uid == *uid),
+            None => self.bound.iter().any(|bound| bound.schema.uid == *uid),
         }
     }
 
     fn position(&self, resource: &GroupResource) -> Option<usize> {
         match &self.index {
             Some(index) => index.positions.get(resource).copied(),
-            None => self.status.bound_resources.iter().position(|entry| entry.is(resource)),
+            None => self.bound.iter().position(|entry| entry.is(resource)),
         }
     }
 
@@ -197,13 +198,13 @@ impl<'a> Draft<'a> {
     pub(crate) fn complete(&mut self) {
         self.initial = Some(Ok(()));
         self.up_to_date = Some(Ok(()));
-        self.set_phase(Phase::Bound);
+        self.phase = &Phase::Bound;
     }
 
     /// Binding has just begun.
     pub(crate) fn begin(&mut self, verdict: Verdict) {
         self.initial = Some(Err(verdict));
-        self.set_phase(Phase::Binding);
+        self.phase = &Phase::Binding;
     }
 
     /// Sets the conditions that the verdicts make.
@@ -224,13 +225,13 @@ impl<'a> Draft<'a> {
 
     /// `Ready` as the summary of the others (SPEC 3).
     pub(crate) fn summarise(&mut self, now: Timestamp) {
-        let Some(initial) = self.status.condition(Condition::INITIAL_BINDING_COMPLETED) else { return };
+        let Some(initial) = self.condition(Condition::INITIAL_BINDING_COMPLETED) else { return };
         match initial.status.as_str() {
             "True" => self.set_true(Condition::READY, now),
             "False" | "Unknown" => {
                 let severity = if initial.status == "False" { initial.severity.clone() } else { Text::default() };
                 let ready = Condition {
-                    kind: Condition::READY.into(),
+                    kind: Text::of_word(Condition::READY),
                     status: initial.status.clone(),
                     severity,
                     reason: initial.reason.clone(),
@@ -243,47 +244,77 @@ impl<'a> Draft<'a> {
         }
     }
 
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.kind == *kind)
+    }
+
     fn set_true(&mut self, kind: &str, now: Timestamp) {
         // The usual case, told without making a condition to compare with.
         let is_so = |found: &Condition| {
             found.is_true() && found.severity.is_empty() && found.reason.is_empty() && found.message.is_empty()
         };
-        if self.status.condition(kind).is_some_and(is_so) {
-            return self.sort();
+        if self.condition(kind).is_some_and(is_so) {
+            self.is_sorted = false;
+            return;
         }
-        self.set(Condition { kind: kind.into(), status: "True".into(), ..Condition::default() }, now);
+        self.set(Condition { kind: Text::of_word(kind), status: Text::of_word("True"), ..Condition::default() }, now);
     }
 
     /// Sets a condition by type; one that says the same keeps its time (SPEC 4).
     fn set(&mut self, mut condition: Condition, now: Timestamp) {
-        let position = self.status.conditions.iter().position(|found| found.kind == condition.kind);
-        let found = position.and_then(|position| self.status.conditions.get(position));
+        let position = self.conditions.iter().position(|found| found.kind == condition.kind);
+        let found = position.and_then(|position| self.conditions.get(position));
         if !found.is_some_and(|found| found.says(&condition)) {
             condition.last_transition_time = whole_seconds(now).to_string().into();
-            let conditions = &mut self.status.to_mut().conditions;
+            let conditions = self.conditions.to_mut();
             match position.and_then(|position| conditions.get_mut(position)) {
                 Some(found) => *found = condition,
                 None => conditions.push(condition),
             }
         }
-        self.sort();
+        self.is_sorted = false;
     }
 
     fn sort(&mut self) {
         fn rank(condition: &Condition) -> (bool, &Text) {
             (condition.kind != Condition::READY, &condition.kind)
         }
-        if !self.status.conditions.is_sorted_by(|left, right| rank(left) <= rank(right)) {
-            self.status.to_mut().conditions.sort_by(|left, right| rank(left).cmp(&rank(right)));
+        if !self.conditions.is_sorted_by(|left, right| rank(left) <= rank(right)) {
+            self.conditions.to_mut().sort_by(|left, right| rank(left).cmp(&rank(right)));
         }
     }
 
     /// The status at the end; `None` if nothing changed.
-    pub(crate) fn finish(self) -> Option<ApiBindingStatus> {
-        match self.status {
-            Cow::Owned(status) if status != *self.before => Some(status),
-            _ => None,
+    pub(crate) fn finish(mut self) -> Option<ApiBindingStatus> {
+        fn changed<T: Clone + PartialEq>(draft: Cow<'_, [T]>, before: &List<T>) -> Option<List<T>> {
+            match draft {
+                Cow::Owned(items) if items[..] != before[..] => Some(items.into()),
+                _ => None,
+            }
         }
+        if !self.is_sorted {
+            self.sort();
+        }
+        let before = self.before;
+        let bound_resources = changed(self.bound, &before.bound_resources);
+        let conditions = changed(self.conditions, &before.conditions);
+        let is_same = bound_resources.is_none()
+            && conditions.is_none()
+            && self.phase == &before.phase
+            && self.export_cluster == &before.api_export_cluster_name
+            && self.export_claims == &before.export_permission_claims;
+        if is_same {
+            return None;
+        }
+        Some(ApiBindingStatus {
+            api_export_cluster_name: self.export_cluster.clone(),
+            bound_resources: bound_resources.unwrap_or_else(|| before.bound_resources.clone()),
+            phase: self.phase.clone(),
+            conditions: conditions.unwrap_or_else(|| before.conditions.clone()),
+            applied_permission_claims: before.applied_permission_claims.clone(),
+            export_permission_claims: self.export_claims.clone(),
+            extra: before.extra.clone(),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The export of a binding, and its schemas: steps 1 to 6 of SPEC 4.
 
-use std::sync::Arc;
+use smallvec::SmallVec;
 
 use super::Planning;
 use super::conditions::{Draft, Severity, Verdict};
@@ -12,11 +12,14 @@ use crate::snapshot::{Export, ExportKey, Origin, Schema};
 pub(crate) struct Offer<'a> {
     pub(crate) key: &'a ExportKey,
     pub(crate) identity: &'a IdentityHash,
-    pub(crate) resources: Vec<(&'a ExportedResource, &'a Arc<Schema>)>,
+    pub(crate) resources: Offered<'a>,
 }
 
+/// Each resource with its schema. Most exports have a few.
+pub(crate) type Offered<'a> = SmallVec<[(&'a ExportedResource, &'a Schema); 4]>;
+
 /// Finds the export and all its schemas. `Err`: why `APIExportValid` is False.
-pub(crate) fn find<'p, T: Trace>(planning: &mut Planning<'p, T>, draft: &mut Draft<'_>) -> Result<Offer<'p>, Verdict> {
+pub(crate) fn find<'p, T: Trace>(planning: &mut Planning<'p, T>, draft: &mut Draft<'p>) -> Result<Offer<'p>, Verdict> {
     let binding = planning.binding;
     let (Some(reference), Some(target)) = (&binding.reference, &binding.target) else {
         return Err(Verdict::error("APIExportInvalidReference", "Missing APIExport reference"));
@@ -64,10 +67,11 @@ fn schemas<'p, T: Trace>(
     planning: &mut Planning<'p, T>,
     key: &'p ExportKey,
     export: &'p Export,
-) -> Result<Vec<(&'p ExportedResource, &'p Arc<Schema>)>, Verdict> {
-    let mut found = Vec::with_capacity(export.resources.len());
+) -> Result<Offered<'p>, Verdict> {
+    let provider = planning.world.cluster(&key.cluster);
+    let mut found = Offered::with_capacity(export.resources.len());
     for resource in &export.resources {
-        let schema = planning.world.schema(&key.cluster, &resource.schema);
+        let schema = provider.and_then(|provider| provider.schema(&resource.schema)).map(|schema| &**schema);
         planning.trace.note(|| Finding::Schema {
             cluster: key.cluster.clone(),
             name: resource.schema.clone(),

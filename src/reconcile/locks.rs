@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Planning;
 use super::conditions::Verdict;
+use super::export::Offered;
 use super::notes::{BindingRead, CrdRead};
 use super::trace::{Finding, HomeFound, LockFound, Trace};
 use crate::api::{BindingKey, GroupResource, Json, Kind, Text};
@@ -48,7 +49,7 @@ struct View<'a, 'p, T: Trace> {
 }
 
 /// Step 7 of SPEC 4: takes all of `wanted` that is free. `Err`: the verdict that stops the pass.
-pub(crate) fn take<T: Trace>(planning: &mut Planning<'_, T>, wanted: &[&GroupResource]) -> Result<Skipped, Verdict> {
+pub(crate) fn take<T: Trace>(planning: &mut Planning<'_, T>, wanted: &Offered<'_>) -> Result<Skipped, Verdict> {
     if let Some(message) = &planning.notes.lock_failure {
         return Err(Verdict::error("InternalError", format!("Unable to bind APIs: {message}")));
     }
@@ -137,16 +138,18 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
         &self.planning.key.name
     }
 
-    fn take(mut self, wanted: &[&GroupResource]) -> Skipped {
+    fn take(mut self, wanted: &Offered<'_>) -> Skipped {
+        let wanted = || wanted.iter().map(|(_, schema)| &schema.resource);
         let desired = match self.is_split() {
             true => Lock::of_binding(self.name().clone(), self.planning.binding.meta.uid.clone()),
             false => Lock::of_binding(self.name().clone(), Text::default()),
         };
-        let dead = self.dead(|lock, resource| lock.name == *self.planning.key.name && wanted.contains(&resource));
+        let dead =
+            self.dead(|lock, resource| lock.name == *self.planning.key.name && wanted().any(|it| it == resource));
         let mut skipped = Skipped::new();
         let mut is_any_free = false;
         let mut rewritten: Vec<&GroupResource> = Vec::new();
-        for &resource in wanted {
+        for resource in wanted() {
             match self.claim(resource, &desired, &dead) {
                 Err(holder) => {
                     skipped.insert(resource.clone(), holder);

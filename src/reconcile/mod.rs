@@ -22,7 +22,7 @@ use k8s_openapi::jiff::Timestamp;
 use crate::api::{ApiBinding, ApiBindingStatus, BindingKey, ClusterName, Phase, Text};
 use crate::effect::{CreateCrd, Effect, Retry};
 use crate::snapshot::world::World;
-use crate::snapshot::{Binding, Cluster, Origin, Schema, Snapshot};
+use crate::snapshot::{Binding, Cluster, Crd, Schema, Snapshot};
 use conditions::{Draft, Severity, Verdict};
 use notes::{Creation, Notes};
 use trace::{CrdFound, Trace, Untraced};
@@ -59,9 +59,9 @@ const INVALID_EXPORT: &str = "Invalid APIExport. Please contact the APIExport ow
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn reconcile(snapshot: &Snapshot, binding: &ApiBinding) -> (ApiBinding, Vec<Effect>) {
-    let mut snapshot = snapshot.clone();
-    snapshot.insert(Origin::Local, &binding.clone().into());
-    let plan = plan(&snapshot, &binding.key(), &Notes::default(), &mut Untraced);
+    let key = binding.key();
+    let snapshot = snapshot.with_binding(&key, binding);
+    let plan = plan(&snapshot, &key, &Notes::default(), &mut Untraced);
     let mut binding = binding.clone();
     if let Some(status) = plan.status {
         binding.status = status;
@@ -101,6 +101,8 @@ pub(crate) struct Planning<'p, T> {
     pub(crate) key: &'p BindingKey,
     /// What is known of the binding's logical cluster.
     pub(crate) workspace: Option<&'p Cluster>,
+    /// The cluster of the bound CRDs.
+    pub(crate) crds: Option<&'p Cluster>,
     /// The binding; an empty one if it does not exist.
     pub(crate) binding: &'p Binding,
     pub(crate) exists: bool,
@@ -122,7 +124,7 @@ pub(crate) fn plan<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Note
 /// this binding included (D9 speaks of such a one, without a uid of its own yet).
 fn creates_for_neighbours(snapshot: &Snapshot, key: &BindingKey, plan: &Plan) -> bool {
     let workspace = snapshot.world().cluster(&key.cluster);
-    let is_listed = |uid: &str| workspace.is_some_and(|known| known.listing(uid).any(|name| *name != key.name));
+    let is_listed = |uid: &Text| workspace.is_some_and(|known| known.listing(uid).any(|name| *name != key.name));
     plan.creations().any(|create| is_listed(&create.name))
 }
 
@@ -162,13 +164,21 @@ fn plan_beyond(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, mut plan: P
 /// Plans on what is known, and takes what is created for CRDs without names.
 pub(crate) fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
     let world = snapshot.world();
-    let found = world.binding(key).cloned();
-    let nobody = Binding::default();
-    let binding = found.as_deref().unwrap_or(&nobody);
+    let workspace = world.cluster(&key.cluster);
+    let found = workspace.and_then(|known| known.binding(&key.name)).cloned();
+    let nobody;
+    let binding = match &found {
+        Some(found) => &**found,
+        None => {
+            nobody = Binding::default();
+            &nobody
+        }
+    };
     let mut planning = Planning {
         world,
         key,
-        workspace: world.cluster(&key.cluster),
+        workspace,
+        crds: world.bound_crds(),
         binding,
         exists: found.is_some(),
         notes,
@@ -216,18 +226,20 @@ impl Plan {
     }
 }
 
-impl<T: Trace> Planning<'_, T> {
+impl<'p, T: Trace> Planning<'p, T> {
     /// Asks for a look when a lock is over, if it is earlier than what was asked for before (D19).
     fn look_after(&mut self, time: Option<Timestamp>) {
         self.look_after = self.look_after.into_iter().chain(time).min();
     }
 
+    /// A schema's bound CRD, if it is there.
+    fn observed_crd(&self, schema: &Schema) -> Option<&'p Crd> {
+        self.crds?.crd(&schema.meta.uid).map(|crd| &**crd)
+    }
+
     /// The state of a schema's bound CRD, by the snapshot and what came of creating it.
     fn bound_crd(&self, schema: &Schema) -> CrdFound {
-        match (
-            self.world.bound_crds().and_then(|crds| crds.crd(&schema.meta.uid)),
-            self.notes.creations.get(&schema.meta.uid),
-        ) {
+        match (self.observed_crd(schema), self.notes.creations.get(&schema.meta.uid)) {
             (_, Some(Creation::Invalid(causes))) => CrdFound::Invalid(causes.clone()),
             (_, Some(Creation::Failed)) => CrdFound::Failed,
             (Some(crd), _) if crd.serving => CrdFound::Serving,

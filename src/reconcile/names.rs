@@ -46,14 +46,20 @@ impl<'a> Rival<'a> {
 pub(crate) fn conflict<T: Trace>(planning: &Planning<'_, T>, draft: &Draft<'_>, schema: &Schema) -> Option<Conflict> {
     let workspace = planning.workspace?;
     let is_bound = draft.lists(&schema.meta.uid);
+    let has_own = workspace.has_names();
+    let own = planning.observed_crd(schema).filter(|_| is_bound);
+    let has_bound = !own.zip(planning.crds).is_some_and(|(own, crds)| is_alone(crds, own, schema));
+    if !has_own && !has_bound {
+        return None;
+    }
     let cluster = planning.key.cluster.as_str();
     let mut rivals = BTreeMap::new();
     for name in Name::all(&schema.names) {
         let query = NameQuery::new(schema.resource.group(), name);
         let own = workspace.named(query).map(|(name, crd)| Rival { crd, cluster, name, binding: None });
         let own = own.filter(|rival| cluster != ClusterName::BOUND_CRDS || !draft.lists(rival.name));
-        let bound =
-            planning.world.bound_crds().into_iter().flat_map(|crds| bound_rivals(planning, workspace, crds, query));
+        let crds = planning.crds.filter(|_| has_bound);
+        let bound = crds.into_iter().flat_map(|crds| bound_rivals(planning, workspace, crds, query));
         let bound = bound.filter(|rival| !draft.lists(rival.name) && rival.crd.group == *schema.resource.group());
         for rival in own.chain(bound) {
             rivals.entry(rival.order()).or_insert(rival);
@@ -69,6 +75,12 @@ pub(crate) fn conflict<T: Trace>(planning: &Planning<'_, T>, draft: &Draft<'_>, 
         binding: rival.binding.cloned(),
         crd: rival.name.clone(),
     })
+}
+
+/// True if a schema's own bound CRD has all names of the schema, and nobody else has one of them.
+fn is_alone(crds: &Cluster, own: &Crd, schema: &Schema) -> bool {
+    let names = if own.names_judged { &own.accepted_names } else { &own.names };
+    own.group == *schema.resource.group() && *names == schema.names && !crds.is_crowded(&schema.meta.uid)
 }
 
 /// The bound CRDs that have a name and that other bindings of the workspace list. Of the two sets

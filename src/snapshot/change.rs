@@ -11,9 +11,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Snapshot;
-use super::cluster::Origin;
+use super::cluster::{Cluster, Origin};
 use super::facts::{Binding, Crd, Export, Home, Meta, Schema};
-use super::index::HashMap;
+use super::index::Table;
+use super::locks::{Annotation, Layer};
 use super::version::{compare, older};
 use super::world::{Event, Fact, World};
 use crate::api::{BindingKey, Kind, Object, Text};
@@ -129,7 +130,7 @@ struct Stream {
     /// The highest version of a list or bookmark.
     seen: Text,
     /// Deletions that the stream may not have passed yet.
-    deleted: HashMap<BindingKey, Text>,
+    deleted: Table<BindingKey, Text>,
 }
 
 impl Stream {
@@ -163,7 +164,7 @@ impl Snapshot {
             Change::Put { origin, object } => {
                 let origin = origin_of(object.kind(), origin);
                 if !self.was_deleted(origin, &object) {
-                    events.extend(self.put(origin, &object));
+                    events.extend(self.put(origin, *object));
                 }
             }
             Change::Delete { origin, kind, key, resource_version } => {
@@ -173,7 +174,7 @@ impl Snapshot {
                 self.stream(origin_of(kind, origin), kind).pass(&resource_version);
             }
             Change::List { origin, kind, objects, resource_version } => {
-                self.list(origin_of(kind, origin), kind, &objects, &resource_version, &mut events);
+                self.list(origin_of(kind, origin), kind, objects, &resource_version, &mut events);
             }
         }
         Applied { events }
@@ -192,7 +193,7 @@ impl Snapshot {
         has_passed && older("0", &version) && self.known(origin, kind, &object.key()).is_none()
     }
 
-    fn put(&mut self, origin: Origin, object: &Object) -> Option<Event> {
+    fn put(&mut self, origin: Origin, object: Object) -> Option<Event> {
         let (kind, key) = (object.kind(), object.key());
         if kind == Kind::LogicalCluster && key.name != HOME {
             return None;
@@ -208,17 +209,51 @@ impl Snapshot {
         if self.known(origin, kind, &key).is_some_and(|known| older(&version, &known.resource_version)) {
             return None;
         }
-        self.insert(origin, object)
+        self.insert(origin, &key, object)
     }
 
     /// Puts an object whatever its version; `None` if it is known just so.
-    pub(crate) fn insert(&mut self, origin: Origin, object: &Object) -> Option<Event> {
-        let key = object.key();
-        let fact = fact(origin, object, self);
-        if self.world.knows(&key, &fact) {
+    fn insert(&mut self, origin: Origin, key: &BindingKey, object: Object) -> Option<Event> {
+        let fact = self.fact(origin, key, object);
+        if self.world.knows(key, &fact) {
             return None;
         }
         Some(self.world_mut().put(&key.cluster, &key.name, fact))
+    }
+
+    /// What is kept of an object. It shares what it can with what was known of it, and with others.
+    fn fact(&mut self, origin: Origin, key: &BindingKey, object: Object) -> Fact {
+        let cluster = self.world.cluster(&key.cluster);
+        let pool = Arc::make_mut(&mut self.pool);
+        match object {
+            Object::ApiBinding(binding) => {
+                let mut new = Binding::new(binding);
+                pool.share_binding(&mut new, cluster.and_then(|known| known.binding(&key.name)).map(|old| &**old));
+                Fact::Binding(Some(Arc::new(new)))
+            }
+            Object::ApiExport(export) => Fact::Export(origin, Some(Arc::new(Export::from(&export)))),
+            Object::ApiResourceSchema(schema) => {
+                let mut schema = Schema::from(&schema);
+                let mut copies = Origin::ALL.into_iter().filter_map(|origin| cluster?.schema_of(origin, &key.name));
+                if let Some(copy) = copies.find(|copy| copy.crd == schema.crd) {
+                    schema.crd = copy.crd.clone();
+                }
+                Fact::Schema(origin, Some(Arc::new(schema)))
+            }
+            Object::ApiConversion(it) => Fact::Conversion(origin, Some(Arc::new(Meta::from(&it.metadata)))),
+            Object::LogicalCluster(it) => {
+                let mut new = Home::from(&it);
+                let old = cluster.and_then(Cluster::home);
+                for layer in Layer::ALL {
+                    let old = old.and_then(|old| old.layer(layer).locks());
+                    if let Annotation::Locks(locks) = new.layer_mut(layer) {
+                        pool.share_locks(locks, old);
+                    }
+                }
+                Fact::Home(Some(Arc::new(new)))
+            }
+            Object::Crd(crd) => Fact::Crd(Some(Arc::new(Crd::from(&crd)))),
+        }
     }
 
     fn delete(&mut self, origin: Origin, kind: Kind, key: BindingKey, version: Text) -> Option<Event> {
@@ -240,7 +275,7 @@ impl Snapshot {
         Some(self.world_mut().put(&key.cluster, &key.name, nothing(origin, kind)))
     }
 
-    fn list(&mut self, origin: Origin, kind: Kind, objects: &[Object], version: &Text, events: &mut Vec<Event>) {
+    fn list(&mut self, origin: Origin, kind: Kind, objects: Vec<Object>, version: &Text, events: &mut Vec<Event>) {
         let stream = self.stream(origin, kind);
         let restored = older(version, &stream.seen);
         if restored {
@@ -248,66 +283,47 @@ impl Snapshot {
         }
         // Before what this list finds deleted is remembered: answers may still tell of that.
         stream.pass(version);
-        let objects: Vec<&Object> = objects.iter().filter(|object| object.kind() == kind).collect();
-        let listed: BTreeSet<BindingKey> = objects.iter().map(|object| object.key()).collect();
+        let listed: BTreeSet<BindingKey> =
+            objects.iter().filter(|object| object.kind() == kind).map(Object::key).collect();
         for key in self.keys(origin, kind).into_iter().filter(|key| !listed.contains(key)) {
             match restored {
                 true => events.push(self.world_mut().put(&key.cluster, &key.name, nothing(origin, kind))),
                 false => events.extend(self.delete(origin, kind, key, version.clone())),
             }
         }
-        for object in objects {
-            events.extend(if restored { self.insert(origin, object) } else { self.put(origin, object) });
+        for object in objects.into_iter().filter(|object| object.kind() == kind) {
+            let event = if restored { self.insert(origin, &object.key(), object) } else { self.put(origin, object) };
+            events.extend(event);
         }
     }
 
     fn known(&self, origin: Origin, kind: Kind, key: &BindingKey) -> Option<&Meta> {
         let cluster = self.world.cluster(&key.cluster)?;
         match kind {
-            Kind::ApiBinding => cluster.bindings.get(&*key.name).map(|known| &known.meta),
-            Kind::ApiExport => cluster.exports.of(origin).get(&*key.name).map(|known| &known.meta),
-            Kind::ApiResourceSchema => cluster.schemas.of(origin).get(&*key.name).map(|known| &known.meta),
-            Kind::ApiConversion => cluster.conversions.of(origin).get(&*key.name).map(|known| &**known),
-            Kind::Crd => cluster.crds.get(&*key.name).map(|known| &known.meta),
-            Kind::LogicalCluster => cluster.home.as_ref().map(|known| &known.meta),
+            Kind::ApiBinding => cluster.binding(&key.name).map(|known| &known.meta),
+            Kind::ApiExport => cluster.export(origin, &key.name).map(|known| &known.meta),
+            Kind::ApiResourceSchema => cluster.schema_of(origin, &key.name).map(|known| &known.meta),
+            Kind::ApiConversion => cluster.conversion(origin, &key.name).map(|known| &**known),
+            Kind::Crd => cluster.crd(&key.name).map(|known| &known.meta),
+            Kind::LogicalCluster => cluster.home().map(|known| &known.meta),
         }
     }
 
+    /// In the order of clusters; those of one cluster in no order.
     fn keys(&self, origin: Origin, kind: Kind) -> Vec<BindingKey> {
         let clusters = self.world.clusters();
         let keys = clusters.into_iter().flat_map(|(name, cluster)| {
             let names: Vec<Text> = match kind {
-                Kind::ApiBinding => cluster.bindings.keys().cloned().collect(),
-                Kind::ApiExport => cluster.exports.of(origin).keys().cloned().collect(),
-                Kind::ApiResourceSchema => cluster.schemas.of(origin).keys().cloned().collect(),
-                Kind::ApiConversion => cluster.conversions.of(origin).keys().cloned().collect(),
-                Kind::Crd => cluster.crds.keys().cloned().collect(),
-                Kind::LogicalCluster => cluster.home.iter().map(|_| HOME.into()).collect(),
+                Kind::ApiBinding => cluster.binding_names().cloned().collect(),
+                Kind::ApiExport => cluster.exports(origin).map(|(name, _)| name.clone()).collect(),
+                Kind::ApiResourceSchema => cluster.schemas(origin).map(|(name, _)| name.clone()).collect(),
+                Kind::ApiConversion => cluster.conversions(origin).map(|(name, _)| name.clone()).collect(),
+                Kind::Crd => cluster.crds().map(|(name, _)| name.clone()).collect(),
+                Kind::LogicalCluster => cluster.home().map(|_| HOME.into()).into_iter().collect(),
             };
             names.into_iter().map(move |object| BindingKey::new(name.clone(), object))
         });
         keys.collect()
-    }
-}
-
-/// What is kept of an object. A schema's other copy lends its body if both are the same.
-fn fact(origin: Origin, object: &Object, snapshot: &Snapshot) -> Fact {
-    match object {
-        Object::ApiBinding(binding) => Fact::Binding(Some(Arc::new(Binding::from(binding)))),
-        Object::ApiExport(export) => Fact::Export(origin, Some(Arc::new(Export::from(export)))),
-        Object::ApiResourceSchema(schema) => {
-            let mut schema = Schema::from(schema);
-            let key = object.key();
-            let cluster = snapshot.world.cluster(&key.cluster);
-            let mut copies = Origin::ALL.into_iter().filter_map(|origin| cluster?.schemas.of(origin).get(&*key.name));
-            if let Some(copy) = copies.find(|copy| copy.crd == schema.crd) {
-                schema.crd = copy.crd.clone();
-            }
-            Fact::Schema(origin, Some(Arc::new(schema)))
-        }
-        Object::ApiConversion(conversion) => Fact::Conversion(origin, Some(Arc::new(Meta::from(&conversion.metadata)))),
-        Object::LogicalCluster(cluster) => Fact::Home(Some(Arc::new(Home::from(cluster)))),
-        Object::Crd(crd) => Fact::Crd(Some(Arc::new(Crd::from(crd)))),
     }
 }
 
@@ -327,12 +343,12 @@ impl World {
     fn knows(&self, key: &BindingKey, fact: &Fact) -> bool {
         let Some(cluster) = self.cluster(&key.cluster) else { return false };
         match fact {
-            Fact::Binding(new) => cluster.bindings.get(&*key.name) == new.as_ref(),
-            Fact::Export(origin, new) => cluster.exports.of(*origin).get(&*key.name) == new.as_ref(),
-            Fact::Schema(origin, new) => cluster.schemas.of(*origin).get(&*key.name) == new.as_ref(),
-            Fact::Conversion(origin, new) => cluster.conversions.of(*origin).get(&*key.name) == new.as_ref(),
-            Fact::Crd(new) => cluster.crds.get(&*key.name) == new.as_ref(),
-            Fact::Home(new) => cluster.home.as_ref() == new.as_ref(),
+            Fact::Binding(new) => cluster.binding(&key.name) == new.as_ref(),
+            Fact::Export(origin, new) => cluster.export(*origin, &key.name) == new.as_ref(),
+            Fact::Schema(origin, new) => cluster.schema_of(*origin, &key.name) == new.as_ref(),
+            Fact::Conversion(origin, new) => cluster.conversion(*origin, &key.name) == new.as_ref(),
+            Fact::Crd(new) => cluster.crd(&key.name) == new.as_ref(),
+            Fact::Home(new) => cluster.home() == new.as_ref(),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What is known of one logical cluster: all that a pass over one of its bindings reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::facts::{Binding, Crd, Export, Home, Meta, Schema};
-use super::index::{OrdMap, Set, members, reindex};
-use super::locks::Lock;
+use super::index::{Map, Set, members, reindex};
 use super::names::{NameKey, NameQuery};
 use crate::api::{GroupResource, IdentityHash, Text};
 
@@ -50,26 +50,41 @@ impl<T> ByOrigin<T> {
 /// One logical cluster: its objects by name, and what is found in them by other keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cluster {
-    pub(super) bindings: OrdMap<Text, Arc<Binding>>,
-    pub(super) exports: ByOrigin<OrdMap<Text, Arc<Export>>>,
-    pub(super) schemas: ByOrigin<OrdMap<Text, Arc<Schema>>>,
-    pub(super) conversions: ByOrigin<OrdMap<Text, Arc<Meta>>>,
-    pub(super) crds: OrdMap<Text, Arc<Crd>>,
-    pub(super) home: Option<Arc<Home>>,
+    bindings: Map<Text, Arc<Binding>>,
+    crds: Map<Text, Arc<Crd>>,
+    home: Option<Arc<Home>>,
+    /// What it offers: of most clusters, nothing.
+    offers: ByOrigin<Option<Box<Offers>>>,
     /// Bindings by the path under which they look their export up.
-    targets: OrdMap<Text, Set<Text>>,
+    targets: Map<Text, Set<Text>>,
     /// Bindings by the identities that their accepted claims name.
-    claims: OrdMap<IdentityHash, Set<Text>>,
+    claims: Map<IdentityHash, Set<Text>>,
     /// Bindings by the bound CRDs that they list.
-    listed: OrdMap<Text, Set<Text>>,
+    listed: Map<Text, Set<Text>>,
     /// Bindings by the resources that they have bound.
-    bound: OrdMap<GroupResource, Set<Text>>,
-    /// Exports by the schemas that they name.
-    exports_by_schema: ByOrigin<OrdMap<Text, Set<Text>>>,
+    bound: Map<GroupResource, Set<Text>>,
     /// CRDs by the names that they take or ask for.
-    names: OrdMap<NameKey, Set<Text>>,
+    names: Map<NameKey, Set<Text>>,
+    /// The CRDs that have a name in common with another one.
+    crowded: Map<Text, ()>,
     /// The keys of locks-bindings whose holder is not known, or known with another uid.
     doubtful: im::OrdSet<GroupResource>,
+}
+
+/// What a provider offers, in one of its two copies.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Offers {
+    exports: Map<Text, Arc<Export>>,
+    schemas: Map<Text, Arc<Schema>>,
+    conversions: Map<Text, Arc<Meta>>,
+    /// Exports by the schemas that they name.
+    by_schema: Map<Text, Set<Text>>,
+}
+
+impl Offers {
+    fn is_empty(&self) -> bool {
+        self.exports.is_empty() && self.schemas.is_empty() && self.conversions.is_empty()
+    }
 }
 
 impl Cluster {
@@ -77,27 +92,31 @@ impl Cluster {
         self.bindings.is_empty()
             && self.crds.is_empty()
             && self.home.is_none()
-            && Origin::ALL.into_iter().all(|origin| {
-                self.exports.of(origin).is_empty()
-                    && self.schemas.of(origin).is_empty()
-                    && self.conversions.of(origin).is_empty()
-            })
+            && Origin::ALL.into_iter().all(|origin| self.offers.of(origin).is_none())
     }
 
-    pub(crate) fn binding(&self, name: &str) -> Option<&Arc<Binding>> {
+    pub(crate) fn binding(&self, name: &Text) -> Option<&Arc<Binding>> {
         self.bindings.get(name)
     }
 
     pub(crate) fn export(&self, origin: Origin, name: &str) -> Option<&Arc<Export>> {
-        self.exports.of(origin).get(name)
+        self.offers.of(origin).as_ref()?.exports.get(name)
     }
 
     /// A schema, local, else global.
-    pub(crate) fn schema(&self, name: &str) -> Option<&Arc<Schema>> {
-        Origin::ALL.into_iter().find_map(|origin| self.schemas.of(origin).get(name))
+    pub(crate) fn schema(&self, name: &Text) -> Option<&Arc<Schema>> {
+        Origin::ALL.into_iter().find_map(|origin| self.schema_of(origin, name))
     }
 
-    pub(crate) fn crd(&self, name: &str) -> Option<&Arc<Crd>> {
+    pub(crate) fn schema_of(&self, origin: Origin, name: &Text) -> Option<&Arc<Schema>> {
+        self.offers.of(origin).as_ref()?.schemas.get(name)
+    }
+
+    pub(super) fn conversion(&self, origin: Origin, name: &Text) -> Option<&Arc<Meta>> {
+        self.offers.of(origin).as_ref()?.conversions.get(name)
+    }
+
+    pub(crate) fn crd(&self, name: &Text) -> Option<&Arc<Crd>> {
         self.crds.get(name)
     }
 
@@ -105,12 +124,32 @@ impl Cluster {
         self.home.as_ref()
     }
 
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = (&Text, &Arc<Binding>)> {
+        self.bindings.iter()
+    }
+
     pub(crate) fn binding_names(&self) -> impl Iterator<Item = &Text> {
         self.bindings.keys()
     }
 
+    pub(crate) fn crds(&self) -> impl Iterator<Item = (&Text, &Arc<Crd>)> {
+        self.crds.iter()
+    }
+
+    pub(super) fn exports(&self, origin: Origin) -> impl Iterator<Item = (&Text, &Arc<Export>)> {
+        self.offers.of(origin).iter().flat_map(|offers| offers.exports.iter())
+    }
+
+    pub(super) fn schemas(&self, origin: Origin) -> impl Iterator<Item = (&Text, &Arc<Schema>)> {
+        self.offers.of(origin).iter().flat_map(|offers| offers.schemas.iter())
+    }
+
+    pub(super) fn conversions(&self, origin: Origin) -> impl Iterator<Item = (&Text, &Arc<Meta>)> {
+        self.offers.of(origin).iter().flat_map(|offers| offers.conversions.iter())
+    }
+
     /// Names of the bindings that look their export up under this path, in order.
-    pub(crate) fn with_target(&self, path: &str) -> impl Iterator<Item = &Text> {
+    pub(crate) fn with_target(&self, path: &Text) -> impl Iterator<Item = &Text> {
         members(&self.targets, path)
     }
 
@@ -129,7 +168,7 @@ impl Cluster {
     }
 
     /// Names of the bindings that list this bound CRD, in order.
-    pub(crate) fn listing(&self, uid: &str) -> impl Iterator<Item = &Text> {
+    pub(crate) fn listing(&self, uid: &Text) -> impl Iterator<Item = &Text> {
         members(&self.listed, uid)
     }
 
@@ -153,8 +192,13 @@ impl Cluster {
     }
 
     /// Names of the exports that name this schema, in order.
-    pub(crate) fn exporting(&self, origin: Origin, schema: &str) -> impl Iterator<Item = &Text> {
-        members(self.exports_by_schema.of(origin), schema)
+    pub(crate) fn exporting(&self, origin: Origin, schema: &Text) -> impl Iterator<Item = &Text> {
+        self.offers.of(origin).iter().flat_map(|offers| members(&offers.by_schema, schema))
+    }
+
+    /// True if there is a CRD of any name.
+    pub(crate) fn has_names(&self) -> bool {
+        !self.names.is_empty()
     }
 
     /// CRDs under a name, in order of their own names.
@@ -177,81 +221,159 @@ impl Cluster {
         &self.doubtful
     }
 
-    /// True if other locks are doubtful than were, or others hold the same resources.
-    pub(super) fn doubts_differ(&self, doubtful: &im::OrdSet<GroupResource>, home: Option<&Home>) -> bool {
-        fn lock<'a>(home: Option<&'a Home>, resource: &GroupResource) -> Option<&'a Lock> {
-            home?.bindings.get(resource)
-        }
-        let now = self.home.as_deref();
-        self.doubtful != *doubtful || doubtful.iter().any(|resource| lock(home, resource) != lock(now, resource))
-    }
-
-    pub(super) fn put_binding(&mut self, name: &Text, new: Option<&Arc<Binding>>) -> Option<Arc<Binding>> {
+    pub(super) fn put_binding(&mut self, name: &Text, new: Option<&Arc<Binding>>) -> BindingChange {
         let old = replace(&mut self.bindings, name, new);
-        reindex(&mut self.targets, &of(&old, Binding::targets), &by(new, Binding::targets), name);
-        reindex(&mut self.claims, &of(&old, Binding::claimed_identities), &by(new, Binding::claimed_identities), name);
-        reindex(&mut self.listed, &of(&old, Binding::bound_uids), &by(new, Binding::bound_uids), name);
-        reindex(&mut self.bound, &of(&old, Binding::bound_resources), &by(new, Binding::bound_resources), name);
-        if old.as_ref().map(|old| &old.meta.uid) != new.map(|new| &new.meta.uid) {
-            self.doubt(name);
+        let change = BindingChange::new(old, new.cloned());
+        let BindingChange { old, new, .. } = &change;
+        if change.target {
+            reindex(&mut self.targets, &keys(old, Binding::target), &keys(new, Binding::target), name);
         }
-        old
+        if change.claims {
+            let identities = |it: &Binding| it.claims.iter().map(|claim| claim.identity.clone()).collect();
+            reindex(&mut self.claims, &of(old, identities), &of(new, identities), name);
+        }
+        if change.bound {
+            reindex(&mut self.listed, &keys(old, Binding::bound_uids), &keys(new, Binding::bound_uids), name);
+            let resources = Binding::bound_resources;
+            reindex(&mut self.bound, &keys(old, resources), &keys(new, resources), name);
+        }
+        change
     }
 
     pub(super) fn put_export(&mut self, origin: Origin, name: &Text, new: Option<&Arc<Export>>) -> Option<Arc<Export>> {
-        let old = replace(self.exports.of_mut(origin), name, new);
-        let index = self.exports_by_schema.of_mut(origin);
-        reindex(index, &of(&old, Export::schemas), &by(new, Export::schemas), name);
-        old
+        self.change_offers(origin, |offers| {
+            let old = replace(&mut offers.exports, name, new);
+            let new = new.cloned();
+            reindex(&mut offers.by_schema, &of(&old, Export::schemas), &of(&new, Export::schemas), name);
+            old
+        })
+    }
+
+    pub(super) fn put_schema(&mut self, origin: Origin, name: &Text, new: Option<&Arc<Schema>>) -> Option<Arc<Schema>> {
+        self.change_offers(origin, |offers| replace(&mut offers.schemas, name, new))
+    }
+
+    pub(super) fn put_conversion(&mut self, origin: Origin, name: &Text, new: Option<&Arc<Meta>>) {
+        self.change_offers(origin, |offers| replace(&mut offers.conversions, name, new));
+    }
+
+    fn change_offers<T>(&mut self, origin: Origin, change: impl FnOnce(&mut Offers) -> T) -> T {
+        let slot = self.offers.of_mut(origin);
+        let changed = change(slot.get_or_insert_default());
+        if slot.as_ref().is_some_and(|offers| offers.is_empty()) {
+            *slot = None;
+        }
+        changed
     }
 
     pub(super) fn put_crd(&mut self, name: &Text, new: Option<&Arc<Crd>>) -> Option<Arc<Crd>> {
         let old = replace(&mut self.crds, name, new);
-        reindex(&mut self.names, &of(&old, Crd::name_keys), &by(new, Crd::name_keys), name);
+        let (before, after) = (of(&old, Crd::name_keys), of(&new.cloned(), Crd::name_keys));
+        if before != after {
+            reindex(&mut self.names, &before, &after, name);
+            // Where more than two have a name, they have had company before and have it still.
+            let few = before.iter().chain(&after).filter_map(|key| self.names.get(key)).filter(|set| set.len() <= 2);
+            let judged: BTreeSet<Text> = few.flat_map(Set::iter).chain([name]).cloned().collect();
+            judged.iter().for_each(|name| self.judge_company(name));
+        }
         old
     }
 
-    pub(super) fn put_home(&mut self, new: Option<&Arc<Home>>) -> Option<Arc<Home>> {
+    fn judge_company(&mut self, name: &Text) {
+        let is_shared = |key: &NameKey| self.names.get(key).is_some_and(|set| set.len() > 1);
+        match self.crds.get(name).is_some_and(|crd| crd.name_keys().iter().any(is_shared)) {
+            true => self.crowded.insert(name.clone(), ()),
+            false => self.crowded.remove(name),
+        };
+    }
+
+    /// True if the CRD has a name in common with another one.
+    pub(crate) fn is_crowded(&self, crd: &Text) -> bool {
+        self.crowded.get(crd).is_some()
+    }
+
+    /// True as well if other locks are doubtful than were, or others hold the same resources.
+    pub(super) fn put_home(&mut self, new: Option<&Arc<Home>>) -> (Option<Arc<Home>>, bool) {
         let old = std::mem::replace(&mut self.home, new.cloned());
         let locks = self.home.as_ref().and_then(|home| home.bindings.locks());
         let doubtful = locks.into_iter().flat_map(|locks| locks.iter());
-        self.doubtful = doubtful
-            .filter(|(_, lock)| lock.is_doubtful(self.bindings.get(&lock.name).map(|binding| &**binding)))
-            .map(|(resource, _)| resource.clone())
-            .collect();
-        old
+        let doubtful = doubtful.filter(|(_, lock)| lock.is_doubtful(self.bindings.get(&lock.name).map(|it| &**it)));
+        let doubtful = doubtful.map(|(resource, _)| resource.clone()).collect();
+        let before = std::mem::replace(&mut self.doubtful, doubtful);
+        let lock = |home: &Option<Arc<Home>>, resource| home.as_ref()?.bindings.get(resource).cloned();
+        let differs =
+            before != self.doubtful || before.iter().any(|resource| lock(&old, resource) != lock(&self.home, resource));
+        (old, differs)
     }
 
-    /// Judges anew the locks of one holder.
-    fn doubt(&mut self, name: &Text) {
-        let Some(locks) = self.home.as_ref().and_then(|home| home.bindings.locks()) else { return };
-        let binding = self.bindings.get(name);
+    /// Judges anew the locks of one holder; true if others are doubtful than were.
+    pub(super) fn doubt(&mut self, name: &Text) -> bool {
+        let Some(locks) = self.home.as_ref().and_then(|home| home.bindings.locks()) else { return false };
+        let binding = self.bindings.get(name).map(|binding| &**binding);
+        let mut differs = false;
         for (resource, lock) in locks.of_name(name) {
-            if lock.is_doubtful(binding.map(|binding| &**binding)) {
-                self.doubtful.insert(resource.clone());
+            differs |= if lock.is_doubtful(binding) {
+                self.doubtful.insert(resource.clone()).is_none()
             } else {
-                self.doubtful.remove(resource);
-            }
+                self.doubtful.remove(resource).is_some()
+            };
         }
+        differs
+    }
+}
+
+/// A binding before and after, and what of it that is a key has changed.
+pub(super) struct BindingChange {
+    pub(super) old: Option<Arc<Binding>>,
+    pub(super) new: Option<Arc<Binding>>,
+    pub(super) target: bool,
+    pub(super) claims: bool,
+    pub(super) bound: bool,
+    pub(super) uid: bool,
+}
+
+impl BindingChange {
+    fn new(old: Option<Arc<Binding>>, new: Option<Arc<Binding>>) -> Self {
+        let (target, claims, bound, uid) = match (&old, &new) {
+            (Some(old), Some(new)) => (
+                old.target != new.target,
+                old.claims != new.claims,
+                old.status.bound_resources != new.status.bound_resources,
+                old.meta.uid != new.meta.uid,
+            ),
+            _ => (true, true, true, true),
+        };
+        Self { old, new, target, claims, bound, uid }
+    }
+
+    /// All keys of both.
+    pub(super) fn keys<'a, K: Clone + 'a, I>(&'a self, keys: fn(&'a Binding) -> I) -> Vec<K>
+    where
+        I: IntoIterator<Item = &'a K>,
+    {
+        self.old.iter().chain(&self.new).flat_map(|binding| keys(binding)).cloned().collect()
     }
 }
 
 /// Puts or takes an object; gives the one that was there.
-pub(super) fn replace<T>(map: &mut OrdMap<Text, Arc<T>>, name: &Text, new: Option<&Arc<T>>) -> Option<Arc<T>> {
+fn replace<T>(map: &mut Map<Text, Arc<T>>, name: &Text, new: Option<&Arc<T>>) -> Option<Arc<T>> {
     match new {
         Some(new) => map.insert(name.clone(), new.clone()),
-        None => map.remove(&**name),
+        None => map.remove(name),
     }
 }
 
 /// The keys of an object that may be missing.
 pub(super) fn of<T, K>(object: &Option<Arc<T>>, keys: impl Fn(&T) -> Vec<K>) -> Vec<K> {
-    by(object.as_ref(), keys)
+    object.as_ref().map(|object| keys(object)).unwrap_or_default()
 }
 
-/// The keys of an object that may be missing.
-pub(super) fn by<T, K>(object: Option<&Arc<T>>, keys: impl Fn(&T) -> Vec<K>) -> Vec<K> {
-    object.map(|object| keys(object)).unwrap_or_default()
+/// The same for keys that the object has.
+fn keys<'a, T, K: Clone + 'a, I>(object: &'a Option<Arc<T>>, keys: fn(&'a T) -> I) -> Vec<K>
+where
+    I: IntoIterator<Item = &'a K>,
+{
+    object.iter().flat_map(|object| keys(object)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -51,14 +51,14 @@ impl<'a> From<&'a Cluster> for Entry<'a> {
         let (local, global) = (Origin::Local, Origin::Global);
         Self {
             logical_cluster: cluster.home().map(|home| &**home),
-            bindings: named(&cluster.bindings),
-            exports: named(cluster.exports.of(local)),
-            schemas: named(cluster.schemas.of(local)),
-            conversions: named(cluster.conversions.of(local)),
-            crds: named(&cluster.crds),
-            global_exports: named(cluster.exports.of(global)),
-            global_schemas: named(cluster.schemas.of(global)),
-            global_conversions: named(cluster.conversions.of(global)),
+            bindings: named(cluster.bindings()),
+            exports: named(cluster.exports(local)),
+            schemas: named(cluster.schemas(local)),
+            conversions: named(cluster.conversions(local)),
+            crds: named(cluster.crds()),
+            global_exports: named(cluster.exports(global)),
+            global_schemas: named(cluster.schemas(global)),
+            global_conversions: named(cluster.conversions(global)),
         }
     }
 }

@@ -10,9 +10,9 @@ use super::bound_crd;
 use super::locks::{Annotation, Layer, Lock};
 use super::names::{Name, NameKey, NameQuery};
 use crate::api::{
-    self, ApiBinding, ApiBindingStatus, ApiExport, ApiResourceSchema, ClusterName, ClusterPath, ExportReference,
-    ExportedResource, GroupResource, IdentityHash, Json, LogicalCluster, ObservedCrd, PermissionClaim, ResourceNames,
-    Text,
+    self, ApiBinding, ApiBindingStatus, ApiExport, ApiResourceSchema, BoundResource, ClusterName, ClusterPath,
+    ExportReference, ExportedResource, GroupResource, IdentityHash, Json, List, LogicalCluster, ObservedCrd,
+    PermissionClaim, ResourceNames, Text,
 };
 
 fn text(text: &Option<String>) -> Text {
@@ -58,6 +58,22 @@ pub struct Binding {
     pub claims: Box<[AcceptedClaim]>,
     /// The status, whole.
     pub status: Arc<ApiBindingStatus>,
+    /// What the status lists as bound, as keys.
+    #[serde(skip)]
+    pub(super) bound: Arc<Bound>,
+}
+
+/// A list of bound resources, and the resources as keys. All bindings that list the same share one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Bound {
+    pub(super) list: List<BoundResource>,
+    pub(super) resources: Box<[GroupResource]>,
+}
+
+impl From<&List<BoundResource>> for Bound {
+    fn from(list: &List<BoundResource>) -> Self {
+        Self { list: list.clone(), resources: list.iter().map(BoundResource::group_resource).collect() }
+    }
 }
 
 /// A claim that its binding accepts.
@@ -72,6 +88,18 @@ pub struct AcceptedClaim {
 
 impl From<&ApiBinding> for Binding {
     fn from(binding: &ApiBinding) -> Self {
+        Self::of(binding, binding.status.clone())
+    }
+}
+
+impl Binding {
+    /// The same as `From`, without a copy of the status.
+    pub(super) fn new(mut binding: ApiBinding) -> Self {
+        let status = std::mem::take(&mut binding.status);
+        Self::of(&binding, status)
+    }
+
+    fn of(binding: &ApiBinding, status: ApiBindingStatus) -> Self {
         let reference = binding.spec.reference.export.clone();
         let target = reference.as_ref().map(|export| match export.path.is_empty() {
             true => api::cluster_of(&binding.metadata).path().join(&export.name),
@@ -87,26 +115,22 @@ impl From<&ApiBinding> for Binding {
                 .filter(|claim| claim.is_accepted() && !claim.identity_hash.is_empty())
                 .map(|claim| AcceptedClaim { resource: claim.group_resource(), identity: claim.identity_hash.clone() })
                 .collect(),
-            status: Arc::new(binding.status.clone()),
+            bound: Arc::new(Bound::from(&status.bound_resources)),
+            status: Arc::new(status),
         }
     }
-}
 
-impl Binding {
-    pub(super) fn targets(&self) -> Vec<Text> {
-        self.target.iter().map(|target| target.as_text().clone()).collect()
+    /// The path under which the export is looked up, if one is named.
+    pub(crate) fn target(&self) -> Option<&Text> {
+        self.target.as_ref().map(ClusterPath::as_text)
     }
 
-    pub(super) fn claimed_identities(&self) -> Vec<IdentityHash> {
-        self.claims.iter().map(|claim| claim.identity.clone()).collect()
+    pub(crate) fn bound_uids(&self) -> impl Iterator<Item = &Text> {
+        self.status.bound_resources.iter().map(|bound| &bound.schema.uid)
     }
 
-    pub(crate) fn bound_uids(&self) -> Vec<Text> {
-        self.status.bound_resources.iter().map(|bound| bound.schema.uid.clone()).collect()
-    }
-
-    pub(crate) fn bound_resources(&self) -> Vec<GroupResource> {
-        self.status.bound_resources.iter().map(|bound| bound.group_resource()).collect()
+    pub(crate) fn bound_resources(&self) -> &[GroupResource] {
+        &self.bound.resources
     }
 
     /// True if the binding lists the bound CRD of that name.
@@ -129,10 +153,10 @@ pub struct Export {
     /// Its identity; empty until it is made.
     pub identity: IdentityHash,
     /// What it offers.
-    pub resources: Box<[ExportedResource]>,
+    pub resources: List<ExportedResource>,
     /// What it claims.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<PermissionClaim>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub claims: List<PermissionClaim>,
     /// The paths under which it is found.
     #[serde(skip)]
     pub(super) addresses: Box<[Text]>,
@@ -149,7 +173,7 @@ impl From<&ApiExport> for Export {
             addresses: by_path.iter().chain([&by_cluster]).map(|address| address.as_text().clone()).collect(),
             path,
             identity: export.status.identity_hash.clone(),
-            resources: export.spec.resources.as_slice().into(),
+            resources: export.spec.resources.clone(),
             claims: export.spec.permission_claims.clone(),
         }
     }
@@ -309,6 +333,15 @@ impl From<&LogicalCluster> for Home {
 }
 
 impl Home {
+    pub(super) fn layer_mut(&mut self, layer: Layer) -> &mut Annotation {
+        match layer {
+            Layer::Crds => &mut self.crds,
+            Layer::Bindings => &mut self.bindings,
+            Layer::Pending => &mut self.pending,
+            Layer::Legacy => &mut self.legacy,
+        }
+    }
+
     /// One of the annotations.
     pub fn layer(&self, layer: Layer) -> &Annotation {
         match layer {

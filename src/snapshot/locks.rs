@@ -1,16 +1,14 @@
 //! The lock annotations of a LogicalCluster (SPEC 5).
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::jiff::civil::{DateTime, datetime as date_time};
 use k8s_openapi::jiff::tz::Offset;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::de::{IgnoredAny, MapAccess};
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::api::wire::without_position;
+use super::entries::Locks;
 use crate::api::{GroupResource, Text};
 
 /// The writers of locks, each with its annotation.
@@ -64,6 +62,21 @@ pub struct Lock {
 /// take the last one, and no list.
 impl<'de> Deserialize<'de> for Lock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(field_identifier)]
+        enum Field {
+            #[serde(rename = "n")]
+            Name,
+            #[serde(rename = "c")]
+            Crd,
+            #[serde(rename = "e")]
+            Expiry,
+            #[serde(rename = "u")]
+            Uid,
+            #[serde(other)]
+            Other,
+        }
+
         struct Visitor;
 
         impl<'de> serde::de::Visitor<'de> for Visitor {
@@ -75,13 +88,13 @@ impl<'de> Deserialize<'de> for Lock {
 
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Lock, A::Error> {
                 let mut lock = Lock::default();
-                while let Some(field) = fields.next_key::<Text>()? {
-                    match field.as_str() {
-                        "n" => lock.name = fields.next_value::<Option<_>>()?.unwrap_or_default(),
-                        "c" => lock.crd = fields.next_value::<Option<_>>()?.unwrap_or_default(),
-                        "e" => lock.expiry = fields.next_value::<expiry::Expiry>()?.0,
-                        "u" => lock.uid = fields.next_value::<Option<_>>()?.unwrap_or_default(),
-                        _ => drop(fields.next_value::<IgnoredAny>()?),
+                while let Some(field) = fields.next_key()? {
+                    match field {
+                        Field::Name => lock.name = fields.next_value::<Option<_>>()?.unwrap_or_default(),
+                        Field::Crd => lock.crd = fields.next_value::<Option<_>>()?.unwrap_or_default(),
+                        Field::Expiry => lock.expiry = fields.next_value::<expiry::Expiry>()?.0,
+                        Field::Uid => lock.uid = fields.next_value::<Option<_>>()?.unwrap_or_default(),
+                        Field::Other => drop(fields.next_value::<IgnoredAny>()?),
                     }
                 }
                 Ok(lock)
@@ -184,111 +197,6 @@ mod expiry {
         };
         // What an offset moves before the first year that can be written stays at its beginning.
         Some(local.saturating_sub(SignedDuration::from_secs(east)).max(date_time(0, 1, 1, 0, 0, 0, 0)))
-    }
-}
-
-/// The entries of one annotation, sorted by key.
-#[derive(Clone, Default, PartialEq)]
-pub struct Locks {
-    entries: Box<[(GroupResource, Lock)]>,
-    /// Positions in `entries`, sorted by the holder's name: the locks of one binding are found
-    /// without a look at the others.
-    by_name: Box<[u32]>,
-    /// True if the annotation's text is just what would be written for these entries.
-    canonical: bool,
-}
-
-impl Locks {
-    /// Locks that are about to be written.
-    pub(crate) fn new(entries: impl IntoIterator<Item = (GroupResource, Lock)>) -> Self {
-        let entries: BTreeMap<Text, (GroupResource, Lock)> =
-            entries.into_iter().map(|(resource, lock)| (Text::from(resource.as_str()), (resource, lock))).collect();
-        Self::sorted(entries.into_values().collect())
-    }
-
-    fn sorted(entries: Box<[(GroupResource, Lock)]>) -> Self {
-        let name = |position: &u32| entries.get(*position as usize).map(|(_, lock)| lock.name.as_str());
-        let mut by_name: Box<[u32]> = (0..).take(entries.len()).collect();
-        by_name.sort_by(|left, right| name(left).cmp(&name(right)));
-        Self { entries, by_name, canonical: true }
-    }
-
-    /// Reads an annotation's text.
-    ///
-    /// # Errors
-    /// What was expected, at which key (D25).
-    fn parse(text: &str) -> Result<Self, String> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let entries: Option<BTreeMap<Text, Option<Lock>>> = serde_path_to_error::deserialize(&mut deserializer)
-            .map_err(|error| {
-                let problem = without_position(error.inner());
-                match error.path().to_string().as_str() {
-                    "." => problem,
-                    key => format!("at key {key}: {problem}"),
-                }
-            })?;
-        deserializer.end().map_err(|error| without_position(&error))?;
-        let entries = entries.unwrap_or_default();
-        let mut locks = Self::sorted(
-            entries.into_iter().map(|(key, lock)| (GroupResource::from(&*key), lock.unwrap_or_default())).collect(),
-        );
-        locks.canonical = locks.to_text() == text;
-        Ok(locks)
-    }
-
-    /// The annotation's text: compact JSON, sorted by key.
-    pub fn to_text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// The entry of a resource.
-    pub fn get(&self, resource: &GroupResource) -> Option<&Lock> {
-        let position = self.entries.binary_search_by(|(key, _)| key.as_str().cmp(resource.as_str())).ok()?;
-        self.entries.get(position).map(|(_, lock)| lock)
-    }
-
-    /// All entries, sorted by the text of their keys.
-    pub fn iter(&self) -> impl Iterator<Item = &(GroupResource, Lock)> {
-        self.entries.iter()
-    }
-
-    /// How many entries there are.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// True if there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// True if the annotation's text is just what would be written for these entries.
-    pub(crate) fn is_canonical(&self) -> bool {
-        self.canonical
-    }
-
-    /// The entries of bindings of that name.
-    pub(crate) fn of_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a (GroupResource, Lock)> {
-        let entry = |position: &u32| self.entries.get(*position as usize);
-        let start = self.by_name.partition_point(|at| entry(at).is_some_and(|(_, lock)| *lock.name < *name));
-        let rest = self.by_name.get(start..).unwrap_or_default();
-        rest.iter().filter_map(entry).take_while(move |(_, lock)| lock.name == *name).filter(|(_, lock)| !lock.crd)
-    }
-}
-
-impl fmt::Debug for Locks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_text())
-    }
-}
-
-impl Serialize for Locks {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
-        for (resource, lock) in &self.entries {
-            map.serialize_entry(resource.as_str(), lock)?;
-        }
-        map.end()
     }
 }
 

@@ -8,11 +8,13 @@ mod bound_crd;
 mod change;
 mod cluster;
 mod dump;
+mod entries;
 mod facts;
 mod index;
 mod locks;
 pub(crate) mod names;
 mod openapi;
+mod pool;
 mod version;
 pub(crate) mod world;
 
@@ -26,12 +28,14 @@ pub(crate) use change::HOME;
 pub use change::{Applied, Change, STREAMS};
 pub(crate) use cluster::Cluster;
 pub use cluster::Origin;
+pub use entries::Locks;
 pub use facts::{AcceptedClaim, Binding, Crd, Export, Home, Meta, Schema};
-pub use locks::{Annotation, Layer, Lock, Locks};
+pub use locks::{Annotation, Layer, Lock};
 pub use world::ExportKey;
 
-use crate::api::{BindingKey, ClusterName, ClusterPath, LogicalCluster, Phase, Text};
+use crate::api::{ApiBinding, BindingKey, ClusterName, ClusterPath, LogicalCluster, Phase, Text};
 use change::Memory;
+use pool::Pool;
 use world::World;
 
 /// How the lock annotations are laid out (SPEC 5).
@@ -70,12 +74,13 @@ impl Layout {
 pub struct Snapshot {
     world: Arc<World>,
     memory: Arc<Memory>,
+    pool: Arc<Pool>,
 }
 
 impl Snapshot {
     /// A snapshot that knows nothing, at the beginning of 1970.
     pub fn new(layout: Layout) -> Self {
-        Self { world: Arc::new(World::new(layout)), memory: Arc::default() }
+        Self { world: Arc::new(World::new(layout)), memory: Arc::default(), pool: Arc::default() }
     }
 
     /// How the lock annotations are laid out.
@@ -152,23 +157,36 @@ impl Snapshot {
 
     /// What is known of a schema: its local copy, else its global one (SPEC 2).
     pub fn schema(&self, cluster: &ClusterName, name: &str) -> Option<&Schema> {
-        self.world.schema(cluster, name).map(|schema| &**schema)
+        self.world.schema(cluster, &name.into()).map(|schema| &**schema)
     }
 
     /// What is known of a CustomResourceDefinition of a logical cluster.
     pub fn crd(&self, cluster: &ClusterName, name: &str) -> Option<&Crd> {
-        self.world.cluster(cluster)?.crd(name).map(|crd| &**crd)
+        self.world.cluster(cluster)?.crd(&name.into()).map(|crd| &**crd)
     }
 
     /// The CustomResourceDefinitions of a logical cluster with their names, in order.
     pub fn crds(&self, cluster: &ClusterName) -> Vec<(&Text, &Crd)> {
-        let crds = self.world.cluster(cluster).into_iter().flat_map(|known| known.crds.iter());
-        crds.map(|(name, crd)| (name, &**crd)).collect()
+        let crds = self.world.cluster(cluster).into_iter().flat_map(Cluster::crds);
+        let mut crds: Vec<(&Text, &Crd)> = crds.map(|(name, crd)| (name, &**crd)).collect();
+        crds.sort_by_key(|(name, _)| *name);
+        crds
     }
 
     /// What is known of the bound CRD of a schema, by the schema's uid.
     pub fn bound_crd(&self, uid: &str) -> Option<&Crd> {
-        self.world.bound_crds()?.crd(uid).map(|crd| &**crd)
+        self.world.bound_crds()?.crd(&uid.into()).map(|crd| &**crd)
+    }
+
+    /// A snapshot in which this binding stands for what is known under its key.
+    pub(crate) fn with_binding(&self, key: &BindingKey, binding: &ApiBinding) -> Self {
+        let mut snapshot = self.clone();
+        let binding = Binding::from(binding);
+        if self.binding(key) != Some(&binding) {
+            let fact = world::Fact::Binding(Some(Arc::new(binding)));
+            snapshot.world_mut().put(&key.cluster, &key.name, fact);
+        }
+        snapshot
     }
 
     /// A snapshot in which a binding of phase `from` is of phase `to`.
@@ -183,7 +201,7 @@ impl Snapshot {
     }
 
     /// Takes a bound CRD for one that was just created of a schema: there, and not judged yet.
-    pub(crate) fn expect_crd(&mut self, cluster: &ClusterName, schema: &str) {
+    pub(crate) fn expect_crd(&mut self, cluster: &ClusterName, schema: &Text) {
         let Some(schema) = self.world.schema(cluster, schema).cloned() else { return };
         let group = schema.resource.group().into();
         let crd = Crd { group, names: schema.names.clone(), ..Crd::default() };

@@ -5,9 +5,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::Layout;
-use super::cluster::{ByOrigin, Cluster, Origin, by, of, replace};
+use super::cluster::{ByOrigin, Cluster, Origin, of};
 use super::facts::{Binding, Crd, Export, Home, Meta, Schema};
-use super::index::{HashMap, Set, reindex};
+use super::index::{Set, Table, file, reindex, unfile};
 use super::names::{NameKey, NameQuery};
 use crate::api::{BindingKey, ClusterName, IdentityHash, Text, cmp_joined};
 use k8s_openapi::jiff::Timestamp;
@@ -77,17 +77,17 @@ pub(crate) enum Fact {
 pub(crate) struct World {
     pub(super) now: Timestamp,
     pub(super) layout: Layout,
-    clusters: HashMap<ClusterName, Arc<Cluster>>,
-    exports_by_path: ByOrigin<HashMap<Text, Set<ExportKey>>>,
-    exports_by_identity: ByOrigin<HashMap<IdentityHash, Set<ExportKey>>>,
+    clusters: Table<ClusterName, Arc<Cluster>>,
+    exports_by_path: ByOrigin<Table<Text, Set<ExportKey>>>,
+    exports_by_identity: ByOrigin<Table<IdentityHash, Set<ExportKey>>>,
     /// Clusters with bindings that look their export up under a path.
-    targets: HashMap<Text, Set<ClusterName>>,
+    targets: Table<Text, Set<ClusterName>>,
     /// Clusters with bindings that accept claims on an identity.
-    claims: HashMap<IdentityHash, Set<ClusterName>>,
+    claims: Table<IdentityHash, Set<ClusterName>>,
     /// Clusters with bindings that list a bound CRD.
-    listed: HashMap<Text, Set<ClusterName>>,
-    schemas_by_name: HashMap<NameKey, Set<SchemaKey>>,
-    schemas_by_uid: HashMap<Text, Set<SchemaKey>>,
+    listed: Table<Text, Set<ClusterName>>,
+    schemas_by_name: Table<NameKey, Set<SchemaKey>>,
+    schemas_by_uid: Table<Text, Set<SchemaKey>>,
 }
 
 impl World {
@@ -95,14 +95,14 @@ impl World {
         Self {
             now: Timestamp::UNIX_EPOCH,
             layout,
-            clusters: HashMap::default(),
+            clusters: Table::default(),
             exports_by_path: ByOrigin::default(),
             exports_by_identity: ByOrigin::default(),
-            targets: HashMap::default(),
-            claims: HashMap::default(),
-            listed: HashMap::default(),
-            schemas_by_name: HashMap::default(),
-            schemas_by_uid: HashMap::default(),
+            targets: Table::default(),
+            claims: Table::default(),
+            listed: Table::default(),
+            schemas_by_name: Table::default(),
+            schemas_by_uid: Table::default(),
         }
     }
 
@@ -134,14 +134,14 @@ impl World {
     }
 
     /// A schema by cluster and name, local, else global.
-    pub(crate) fn schema(&self, cluster: &ClusterName, name: &str) -> Option<&Arc<Schema>> {
+    pub(crate) fn schema(&self, cluster: &ClusterName, name: &Text) -> Option<&Arc<Schema>> {
         self.cluster(cluster)?.schema(name)
     }
 
     /// Both copies of a schema, as far as they are there.
-    pub(crate) fn schema_copies(&self, cluster: &ClusterName, name: &str) -> impl Iterator<Item = &Schema> {
+    pub(crate) fn schema_copies(&self, cluster: &ClusterName, name: &Text) -> impl Iterator<Item = &Schema> {
         let known = self.cluster(cluster);
-        Origin::ALL.into_iter().filter_map(move |origin| known?.schemas.of(origin).get(name).map(|schema| &**schema))
+        Origin::ALL.into_iter().filter_map(move |origin| known?.schema_of(origin, name).map(|schema| &**schema))
     }
 
     /// The cluster of the bound CRDs.
@@ -189,26 +189,31 @@ impl World {
 
     /// Puts or takes one object and brings every index up to date.
     pub(super) fn put(&mut self, name: &ClusterName, object: &Text, fact: Fact) -> Event {
-        let cluster = Arc::make_mut(self.clusters.entry(name.clone()).or_default());
-        let doubts = (cluster.doubtful().clone(), cluster.home().cloned());
+        let cluster = match self.clusters.get_mut(name) {
+            Some(cluster) => cluster,
+            None => self.clusters.entry(name.clone()).or_default(),
+        };
+        let cluster = Arc::make_mut(cluster);
+        let mut doubt = false;
         let fact = match fact {
             Fact::Binding(new) => {
-                let old = cluster.put_binding(object, new.as_ref());
-                let keys = |keys: fn(&Binding) -> Vec<Text>| [of(&old, keys), of(&new, keys)].concat();
-                for path in keys(Binding::targets) {
-                    let present = cluster.with_target(&path).next().is_some();
-                    set_member(&mut self.targets, path, name, present);
+                let change = cluster.put_binding(object, new.as_ref());
+                doubt = change.uid && cluster.doubt(object);
+                if change.target {
+                    let present = |path: &Text| cluster.with_target(path).next().is_some();
+                    set_members(&mut self.targets, change.keys(Binding::target), name, present);
                 }
-                for uid in keys(Binding::bound_uids) {
-                    let present = cluster.listing(&uid).next().is_some();
-                    set_member(&mut self.listed, uid, name, present);
+                if change.bound {
+                    let present = |uid: &Text| cluster.listing(uid).next().is_some();
+                    set_members(&mut self.listed, change.keys(Binding::bound_uids), name, present);
                 }
-                for identity in [of(&old, Binding::claimed_identities), of(&new, Binding::claimed_identities)].concat()
-                {
-                    let present = cluster.with_claim(&identity).next().is_some();
-                    set_member(&mut self.claims, identity, name, present);
+                if change.claims {
+                    let both = change.old.iter().chain(&change.new).flat_map(|binding| &binding.claims);
+                    let identities = both.map(|claim| claim.identity.clone()).collect();
+                    let present = |identity: &IdentityHash| cluster.with_claim(identity).next().is_some();
+                    set_members(&mut self.claims, identities, name, present);
                 }
-                FactChange::Binding(old, new)
+                FactChange::Binding(change.old, change.new)
             }
             Fact::Export(origin, new) => {
                 let old = cluster.put_export(origin, object, new.as_ref());
@@ -220,21 +225,24 @@ impl World {
                 FactChange::Export(old, new)
             }
             Fact::Schema(origin, new) => {
-                let old = replace(cluster.schemas.of_mut(origin), object, new.as_ref());
+                let old = cluster.put_schema(origin, object, new.as_ref());
                 let key = SchemaKey { origin, cluster: name.clone(), name: object.clone() };
                 let uid = |schema: &Schema| vec![schema.meta.uid.clone()];
                 reindex(&mut self.schemas_by_name, &of(&old, Schema::name_keys), &of(&new, Schema::name_keys), &key);
-                reindex(&mut self.schemas_by_uid, &of(&old, uid), &by(new.as_ref(), uid), &key);
+                reindex(&mut self.schemas_by_uid, &of(&old, uid), &of(&new, uid), &key);
                 FactChange::Schema
             }
             Fact::Conversion(origin, new) => {
-                replace(cluster.conversions.of_mut(origin), object, new.as_ref());
+                cluster.put_conversion(origin, object, new.as_ref());
                 FactChange::Conversion
             }
             Fact::Crd(new) => FactChange::Crd(cluster.put_crd(object, new.as_ref()), new),
-            Fact::Home(new) => FactChange::Home(cluster.put_home(new.as_ref()), new),
+            Fact::Home(new) => {
+                let (old, differs) = cluster.put_home(new.as_ref());
+                doubt = differs;
+                FactChange::Home(old, new)
+            }
         };
-        let doubt = cluster.doubts_differ(&doubts.0, doubts.1.as_deref());
         if cluster.is_empty() {
             self.clusters.remove(name);
         }
@@ -242,18 +250,19 @@ impl World {
     }
 }
 
-/// Puts `item` under `key` or takes it out, without a change where there is none to make.
-fn set_member<K, T>(index: &mut HashMap<K, Set<T>>, key: K, item: &T, present: bool)
+/// Puts `item` under each key or takes it out, without a change where there is none to make.
+fn set_members<K, T>(index: &mut Table<K, Set<T>>, keys: Vec<K>, item: &T, present: impl Fn(&K) -> bool)
 where
     K: Hash + Eq + Clone,
     T: Ord + Clone,
 {
-    let was = index.get(&key).is_some_and(|set| set.contains(item));
-    let keys = [key];
-    match (was, present) {
-        (true, false) => reindex(index, &keys, &[], item),
-        (false, true) => reindex(index, &[], &keys, item),
-        _ => {}
+    for key in keys {
+        let was = index.get(&key).is_some_and(|set| set.contains(item));
+        match (was, present(&key)) {
+            (true, false) => unfile(index, &key, item),
+            (false, true) => file(index, key, item),
+            _ => {}
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::pools::{BINDINGS, CONSUMERS, IDENTITIES, PROVIDERS, SchemaId, binding
 use super::world::{ClaimSpec, PRESENT, claim_spec, metadata};
 use crate::api::{
     ApiBinding, ApiBindingSpec, ApiBindingStatus, BindingReference, BoundResource, BoundSchema, Condition,
-    ExportReference, Extra, Phase,
+    ExportReference, Extra, List, Phase,
 };
 
 #[derive(Clone, Debug)]
@@ -161,13 +161,13 @@ impl BindingSpec {
             },
             status: ApiBindingStatus {
                 api_export_cluster_name: export.map(|export| export.cluster.into()).unwrap_or_default(),
-                bound_resources: if is_new { Vec::new() } else { self.bound_resources(exports) },
+                bound_resources: if is_new { List::default() } else { self.bound_resources(exports).into() },
                 phase: self.phase.clone(),
-                conditions: self.conditions.clone(),
-                applied_permission_claims: Vec::new(),
+                conditions: self.conditions.clone().into(),
+                applied_permission_claims: List::default(),
                 export_permission_claims: match export {
                     Some(export) => export.claims.iter().map(|claim| claim.claim(&[], None)).collect(),
-                    None => Vec::new(),
+                    None => List::default(),
                 },
                 extra: unknown(),
             },

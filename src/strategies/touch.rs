@@ -86,24 +86,30 @@ impl Touch {
                 annotations.remove(PATH_ANNOTATION);
             }
             2 | 3 => export.status.identity_hash = self.identity.unwrap_or_default().into(),
-            4 => export.spec.permission_claims = vec![PermissionClaim::default()],
+            4 => export.spec.permission_claims = [PermissionClaim::default()].into_iter().collect(),
             5 => {
                 let mut bits = self.bits;
-                resources.retain(|_| {
-                    bits = bits.rotate_left(1);
-                    bits & 1 == 0
+                resources.edit(|resources| {
+                    resources.retain(|_| {
+                        bits = bits.rotate_left(1);
+                        bits & 1 == 0
+                    });
                 });
             }
             6 => {
                 let crd = (self.bits & 1 == 0).then_some(CrdStorage {});
-                for resource in resources.iter_mut().take(1) {
-                    resource.storage = ResourceStorage { crd: crd.clone(), ..ResourceStorage::default() };
-                }
+                resources.edit(|resources| {
+                    for resource in resources.iter_mut().take(1) {
+                        resource.storage = ResourceStorage { crd: crd.clone(), ..ResourceStorage::default() };
+                    }
+                });
             }
             _ => {
-                for resource in resources.iter_mut().take(1) {
-                    resource.schema = format!("v{}.{}", 1 + self.bits % 2, self.resource.key().crd_name()).into();
-                }
+                resources.edit(|resources| {
+                    for resource in resources.iter_mut().take(1) {
+                        resource.schema = format!("v{}.{}", 1 + self.bits % 2, self.resource.key().crd_name()).into();
+                    }
+                });
             }
         }
     }

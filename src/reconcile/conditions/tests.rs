@@ -136,10 +136,10 @@ fn d11_a_later_verdict_of_the_pass_wins_and_each_condition_is_set_once() {
 #[test]
 fn a_draft_that_changes_nothing_has_no_status() {
     let before = status(json!([old("Ready", "True", json!({})), old("InitialBindingCompleted", "True", json!({}))]));
+    let (no_cluster, no_claims) = ("".into(), List::default());
     let mut draft = Draft::new(&before);
-    draft.set_phase(Phase::Binding);
-    draft.set_export_cluster(&"".into());
-    draft.set_export_claims(&[]);
+    draft.set_export_cluster(&no_cluster);
+    draft.set_export_claims(&no_claims);
     draft.summarise(NOW.parse().unwrap());
     assert_eq!(draft.finish(), None);
 }

@@ -85,7 +85,7 @@ fn d19_an_ambiguous_reference_is_a_verdict_without_fallback() {
                      multiple apiexports.apis.kcp.io found for root:farm:farm";
     let local = [binding("mine", json!({})), exported("farm", "root:farm"), twin.clone()];
     let played = check(&hens(&local), ambiguous);
-    assert_eq!(played.status.export_permission_claims, []);
+    assert!(played.status.export_permission_claims.is_empty());
     let global = [binding("mine", json!({})), exported("farm", "root:farm").global(), twin.clone().global()];
     check(&hens(&global), ambiguous);
     check(&hens(&[binding("mine", json!({})), exported("farm", "root:farm"), twin.global()]), "True");
@@ -113,7 +113,7 @@ fn the_claims_of_an_export_are_copied_before_its_identity_is_asked_for() {
 fn claims_that_the_export_dropped_go() {
     let before = json!({"status": {"exportPermissionClaims": [{"resource": "secrets"}]}});
     let played = check(&hens(&[binding("mine", before), export(&["hens"], json!({}))]), "True");
-    assert_eq!(played.status.export_permission_claims, []);
+    assert!(played.status.export_permission_claims.is_empty());
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn a_clone_does_not_hear_of_later_changes() {
 fn equal_copies_of_a_schema_share_their_body() {
     let snapshot = apply([schema("hens", json!({})).put(), schema("hens", json!({})).global().put()]);
     let cluster = snapshot.world.cluster(&"farm".into()).unwrap();
-    let body = |origin| cluster.schemas.of(origin).get("v1.hens.farm.test").unwrap().crd.clone().unwrap();
+    let body = |origin| cluster.schema_of(origin, &"v1.hens.farm.test".into()).unwrap().crd.clone().unwrap();
     let (local, global) = (body(Origin::Local), body(Origin::Global));
     assert!(std::ptr::eq(local.as_str(), global.as_str()));
 }
