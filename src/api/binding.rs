@@ -163,6 +163,18 @@ impl ApiBindingStatus {
         self.conditions.iter().find(|condition| condition.kind == *kind)
     }
 
+    /// True if the conditions are in order, and those that this controller sets say that all is well, and no more.
+    pub(crate) fn is_well(&self) -> bool {
+        let kinds = [
+            Condition::READY,
+            Condition::API_EXPORT_VALID,
+            Condition::BINDING_UP_TO_DATE,
+            Condition::INITIAL_BINDING_COMPLETED,
+        ];
+        let holds = |kind| self.condition(kind).is_some_and(Condition::is_plainly_true);
+        kinds.into_iter().all(holds) && self.conditions.is_sorted_by(|one, other| one.rank() <= other.rank())
+    }
+
     /// The entry of a resource, if it is bound.
     pub fn bound(&self, resource: &GroupResource) -> Option<&BoundResource> {
         self.bound_resources.iter().find(|bound| bound.is(resource))

@@ -50,6 +50,16 @@ impl Condition {
         self.status == "True"
     }
 
+    /// True if the status is `True`, and no more is said.
+    pub(crate) fn is_plainly_true(&self) -> bool {
+        self.is_true() && self.severity.is_empty() && self.reason.is_empty() && self.message.is_empty()
+    }
+
+    /// By what conditions are sorted: `Ready` first, then by type.
+    pub(crate) fn rank(&self) -> (bool, &Text) {
+        (self.kind != Self::READY, &self.kind)
+    }
+
     /// True if both say the same, whatever their times.
     pub(crate) fn says(&self, other: &Condition) -> bool {
         (&self.status, &self.severity, &self.reason, &self.message)

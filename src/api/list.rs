@@ -31,6 +31,16 @@ impl<T> List<T> {
         *self = items.into();
     }
 
+    /// Changes each item, in place where nobody else has this list.
+    pub(crate) fn each(&mut self, change: impl FnMut(&mut T))
+    where
+        T: Clone,
+    {
+        if !self.is_empty() {
+            Arc::make_mut(&mut self.0).iter_mut().for_each(change);
+        }
+    }
+
     /// True if both are one list in memory.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

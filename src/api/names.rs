@@ -255,6 +255,11 @@ impl GroupResource {
         &self.text
     }
 
+    /// The same resource, with a text that is the same.
+    pub(crate) fn with_text(&self, text: Text) -> Self {
+        Self { text, resource: self.resource }
+    }
+
     /// The group; empty for the core group.
     pub fn group(&self) -> &str {
         self.text.get(self.resource as usize + 1..).unwrap_or_default()

@@ -207,6 +207,11 @@ impl<'a> Draft<'a> {
         self.phase = &Phase::Binding;
     }
 
+    /// True if every verdict is good: of a binding with which all was well, no condition changes.
+    pub(crate) fn is_well(&self) -> bool {
+        [&self.export_valid, &self.up_to_date, &self.initial].into_iter().all(|verdict| matches!(verdict, Some(Ok(()))))
+    }
+
     /// Sets the conditions that the verdicts make.
     pub(crate) fn set_verdicts(&mut self, now: Timestamp) {
         let verdicts = [
@@ -250,10 +255,7 @@ impl<'a> Draft<'a> {
 
     fn set_true(&mut self, kind: &str, now: Timestamp) {
         // The usual case, told without making a condition to compare with.
-        let is_so = |found: &Condition| {
-            found.is_true() && found.severity.is_empty() && found.reason.is_empty() && found.message.is_empty()
-        };
-        if self.condition(kind).is_some_and(is_so) {
+        if self.condition(kind).is_some_and(Condition::is_plainly_true) {
             self.is_sorted = false;
             return;
         }
@@ -276,11 +278,8 @@ impl<'a> Draft<'a> {
     }
 
     fn sort(&mut self) {
-        fn rank(condition: &Condition) -> (bool, &Text) {
-            (condition.kind != Condition::READY, &condition.kind)
-        }
-        if !self.conditions.is_sorted_by(|left, right| rank(left) <= rank(right)) {
-            self.conditions.to_mut().sort_by(|left, right| rank(left).cmp(&rank(right)));
+        if !self.conditions.is_sorted_by(|left, right| left.rank() <= right.rank()) {
+            self.conditions.to_mut().sort_by(|left, right| left.rank().cmp(&right.rank()));
         }
     }
 

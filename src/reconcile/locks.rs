@@ -27,8 +27,8 @@ pub(crate) type Skipped = BTreeMap<GroupResource, Holder>;
 
 /// What stands in the way of a resource, by the annotations alone.
 enum Standing<'a> {
-    /// Nothing. `over`: a CRD lock that is over would be taken.
-    Free { over: Option<&'a Lock> },
+    /// Nothing. `over`: a CRD lock that is over would be taken. `own`: the binding's own lock, where it was seen.
+    Free { over: Option<&'a Lock>, own: Option<&'a Lock> },
     /// A lock. `layer`: where; `None` for a bound resource without lock (D18).
     Held { lock: Cow<'a, Lock>, layer: Option<Layer> },
 }
@@ -241,7 +241,7 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
         desired: &Lock,
         dead: &BTreeSet<GroupResource>,
     ) -> Result<bool, Holder> {
-        let over = match self.standing(resource, dead) {
+        let (over, seen) = match self.standing(resource, dead) {
             Standing::Held { lock, layer } => {
                 let crd_exists = lock.crd && self.workspace.has_crd(resource);
                 let over = lock.end().filter(|_| !crd_exists);
@@ -249,9 +249,10 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
                 let found = LockFound::Held { binding: lock.name.clone(), crd: lock.crd, layer, over, crd_exists };
                 return Err(self.held(resource, &lock, found));
             }
-            Standing::Free { over } => over.and_then(Lock::end),
+            Standing::Free { over, own } => (over.and_then(Lock::end), own),
         };
-        let standing = self.own.get(resource).filter(|lock| lock.is_of_binding() && lock.name == *self.name());
+        let standing =
+            seen.or_else(|| self.own.get(resource)).filter(|lock| lock.is_of_binding() && lock.name == *self.name());
         let is_right = standing.is_some_and(|lock| lock == desired || self.is_left_alone(lock, resource));
         if standing.is_some() && !is_right && self.is_split() && !self.is_own(self.planning.binding.meta.uid.clone()) {
             let layer = Some(self.own_layer);
@@ -321,7 +322,11 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
                 return Standing::Held { lock, layer: Some(layer) };
             }
             if lock.name == *self.name() && self.planning.exists {
-                return Standing::Free { over };
+                let own = match lock {
+                    Cow::Borrowed(lock) if layer == self.own_layer => Some(lock),
+                    _ => None,
+                };
+                return Standing::Free { over, own };
             }
             let is_dead = match layer {
                 Layer::Bindings => dead.contains(resource),
@@ -337,7 +342,7 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
                 let lock = Lock::of_binding(name.clone(), Text::default());
                 Standing::Held { lock: Cow::Owned(lock), layer: None }
             }
-            None => Standing::Free { over },
+            None => Standing::Free { over, own: None },
         }
     }
 

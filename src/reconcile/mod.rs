@@ -202,9 +202,11 @@ pub(crate) fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, not
         Phase::Binding | Phase::Bound => binding::bind(&mut planning, &mut draft),
         Phase::Other(_) => {}
     }
-    draft.set_verdicts(world.now());
-    if !is_new {
-        draft.summarise(world.now());
+    if !(binding.is_well && draft.is_well()) {
+        draft.set_verdicts(world.now());
+        if !is_new {
+            draft.summarise(world.now());
+        }
     }
     let status = draft.finish();
     let Planning { mut effects, look_after, .. } = planning;

@@ -209,13 +209,17 @@ impl Snapshot {
         if self.known(origin, kind, &key).is_some_and(|known| older(&version, &known.resource_version)) {
             return None;
         }
-        self.insert(origin, &key, object)
+        self.insert(origin, key, object)
     }
 
     /// Puts an object whatever its version; `None` if it is known just so.
-    fn insert(&mut self, origin: Origin, key: &BindingKey, object: Object) -> Option<Event> {
-        let fact = self.fact(origin, key, object);
-        if self.world.knows(key, &fact) {
+    fn insert(&mut self, origin: Origin, mut key: BindingKey, object: Object) -> Option<Event> {
+        if matches!(object.kind(), Kind::ApiExport | Kind::ApiResourceSchema | Kind::Crd) {
+            // By these names others refer to them.
+            Arc::make_mut(&mut self.pool).share(&mut key.name);
+        }
+        let fact = self.fact(origin, &key, object);
+        if self.world.knows(&key, &fact) {
             return None;
         }
         Some(self.world_mut().put(&key.cluster, &key.name, fact))
@@ -231,9 +235,14 @@ impl Snapshot {
                 pool.share_binding(&mut new, cluster.and_then(|known| known.binding(&key.name)).map(|old| &**old));
                 Fact::Binding(Some(Arc::new(new)))
             }
-            Object::ApiExport(export) => Fact::Export(origin, Some(Arc::new(Export::from(&export)))),
+            Object::ApiExport(export) => {
+                let mut new = Export::from(&export);
+                pool.share_export(&mut new);
+                Fact::Export(origin, Some(Arc::new(new)))
+            }
             Object::ApiResourceSchema(schema) => {
                 let mut schema = Schema::from(&schema);
+                pool.share_schema(&mut schema);
                 let mut copies = Origin::ALL.into_iter().filter_map(|origin| cluster?.schema_of(origin, &key.name));
                 if let Some(copy) = copies.find(|copy| copy.crd == schema.crd) {
                     schema.crd = copy.crd.clone();
@@ -247,12 +256,16 @@ impl Snapshot {
                 for layer in Layer::ALL {
                     let old = old.and_then(|old| old.layer(layer).locks());
                     if let Annotation::Locks(locks) = new.layer_mut(layer) {
-                        pool.share_locks(locks, old);
+                        pool.share_locks(locks, old, cluster);
                     }
                 }
                 Fact::Home(Some(Arc::new(new)))
             }
-            Object::Crd(crd) => Fact::Crd(Some(Arc::new(Crd::from(&crd)))),
+            Object::Crd(crd) => {
+                let mut new = Crd::from(&crd);
+                pool.share_crd(&mut new);
+                Fact::Crd(Some(Arc::new(new)))
+            }
         }
     }
 
@@ -292,7 +305,7 @@ impl Snapshot {
             }
         }
         for object in objects.into_iter().filter(|object| object.kind() == kind) {
-            let event = if restored { self.insert(origin, &object.key(), object) } else { self.put(origin, object) };
+            let event = if restored { self.insert(origin, object.key(), object) } else { self.put(origin, object) };
             events.extend(event);
         }
     }

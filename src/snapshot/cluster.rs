@@ -99,6 +99,11 @@ impl Cluster {
         self.bindings.get(name)
     }
 
+    /// The name, if there is such a binding.
+    pub(super) fn binding_name(&self, name: &Text) -> Option<&Text> {
+        self.bindings.get_key(name)
+    }
+
     pub(crate) fn export(&self, origin: Origin, name: &str) -> Option<&Arc<Export>> {
         self.offers.of(origin).as_ref()?.exports.get(name)
     }

@@ -17,29 +17,58 @@ use crate::api::{GroupResource, Text};
 
 /// The entries of one annotation, sorted by key.
 #[derive(Clone, Default, PartialEq)]
-pub struct Locks(Arc<Entries>);
-
-#[derive(Clone, Default, PartialEq)]
-struct Entries {
-    all: Box<[(GroupResource, Lock)]>,
-    by_resource: Finder,
-    by_name: Finder,
+pub struct Locks {
+    entries: Arc<[(GroupResource, Lock)]>,
+    /// None for a short list, which is faster gone through.
+    finders: Option<Arc<Finders>>,
     /// True if the annotation's text is just what would be written for these entries.
     canonical: bool,
 }
 
-/// Where in a list the items with some hash are: pairs of hash and position in one number each, sorted. Of a
-/// short list it says nothing, since that is faster gone through.
-#[derive(Clone, Default, PartialEq)]
+#[derive(PartialEq)]
+struct Finders {
+    resource: Slots,
+    name: Finder,
+}
+
+/// Where in a list the item with a key is: an open hash table of positions, for keys that are all different.
+#[derive(PartialEq)]
+struct Slots(Box<[u32]>);
+
+impl Slots {
+    const EMPTY: u32 = u32::MAX;
+
+    fn of(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
+        let size = (2 * hashes.len()).next_power_of_two();
+        let mut slots = vec![Self::EMPTY; size];
+        for (hash, position) in hashes.zip(0..) {
+            let mut free = Self::order(hash, size).filter(|slot| slots.get(*slot) == Some(&Self::EMPTY));
+            if let Some(slot) = free.next().and_then(|slot| slots.get_mut(slot)) {
+                *slot = position;
+            }
+        }
+        Self(slots.into())
+    }
+
+    /// Positions of items that may have that hash.
+    fn find(&self, hash: u64) -> impl Iterator<Item = usize> + use<'_> {
+        let positions = Self::order(hash, self.0.len()).filter_map(|slot| self.0.get(slot));
+        positions.take_while(|position| **position != Self::EMPTY).map(|position| *position as usize)
+    }
+
+    /// The slots in which an item with that hash may be, the first choice first.
+    fn order(hash: u64, size: usize) -> impl Iterator<Item = usize> {
+        let first = hash as usize;
+        (0..size).map(move |step| first.wrapping_add(step) & (size - 1))
+    }
+}
+
+/// Where in a list the items with some hash are: pairs of hash and position in one number each, sorted.
+#[derive(PartialEq)]
 struct Finder(Box<[u64]>);
 
 impl Finder {
-    const WORTH: usize = 16;
-
-    fn of(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
-        if hashes.len() < Self::WORTH {
-            return Self::default();
-        }
+    fn of(hashes: impl Iterator<Item = u64>) -> Self {
         let mut pairs: Box<[u64]> = hashes.zip(0..).map(|(hash, position)| Self::pair(hash, position)).collect();
         pairs.sort_unstable();
         Self(pairs)
@@ -50,12 +79,11 @@ impl Finder {
     }
 
     /// Positions of items that may have that hash, in order.
-    fn find(&self, hash: u64, len: usize) -> impl Iterator<Item = usize> + use<'_> {
+    fn find(&self, hash: u64) -> impl Iterator<Item = usize> + use<'_> {
         let start = self.0.partition_point(|pair| *pair < Self::pair(hash, 0));
         let end = Self::pair(hash, u32::MAX);
         let found = self.0.get(start..).unwrap_or_default().iter().take_while(move |pair| **pair <= end);
-        let all = if self.0.is_empty() { 0..len } else { 0..0 };
-        found.map(|pair| (pair & u64::from(u32::MAX)) as usize).chain(all)
+        found.map(|pair| (pair & u64::from(u32::MAX)) as usize)
     }
 }
 
@@ -75,9 +103,13 @@ impl Locks {
             entries.sort_by(|left, right| key(left).cmp(key(right)));
             entries.dedup_by(|later, first| key(later) == key(first));
         }
-        let by_resource = Finder::of(entries.iter().map(|(resource, _)| hash(resource.as_str())));
-        let by_name = Finder::of(entries.iter().map(|(_, lock)| hash(lock.name.as_str())));
-        Self(Arc::new(Entries { all: entries.into(), by_resource, by_name, canonical: true }))
+        const FEW: usize = 16;
+        let finders = (entries.len() > FEW).then(|| {
+            let resource = Slots::of(entries.iter().map(|(resource, _)| hash(resource.as_str())));
+            let name = Finder::of(entries.iter().map(|(_, lock)| hash(lock.name.as_str())));
+            Arc::new(Finders { resource, name })
+        });
+        Self { entries: entries.into(), finders, canonical: true }
     }
 
     /// Reads an annotation's text.
@@ -87,10 +119,7 @@ impl Locks {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let Read(entries) = serde_json::from_str(text).map_err(|_| Self::problem(text))?;
         let mut locks = Self::sorted(entries);
-        let canonical = locks.is_written(text);
-        if let Some(entries) = Arc::get_mut(&mut locks.0) {
-            entries.canonical = canonical;
-        }
+        locks.canonical = locks.is_written(text);
         Ok(locks)
     }
 
@@ -109,9 +138,9 @@ impl Locks {
 
     /// Replaces entries by others that are the same, and names by the one before, where that is the same.
     pub(super) fn share(&mut self, mut same: impl FnMut(&mut (GroupResource, Lock))) {
-        let Some(entries) = Arc::get_mut(&mut self.0) else { return };
+        let Some(entries) = Arc::get_mut(&mut self.entries) else { return };
         let mut before = Text::default();
-        for entry in &mut entries.all {
+        for entry in entries {
             same(entry);
             let name = &mut entry.1.name;
             if *name == before {
@@ -153,37 +182,45 @@ impl Locks {
 
     /// The entry of a resource.
     pub fn get(&self, resource: &GroupResource) -> Option<&Lock> {
-        let entries = &self.0.all;
-        let hash = if entries.len() < Finder::WORTH { 0 } else { hash(resource.as_str()) };
-        let mut found = self.0.by_resource.find(hash, entries.len()).filter_map(|position| entries.get(position));
-        found.find(|(known, _)| known.as_text() == resource.as_text()).map(|(_, lock)| lock)
+        let is_it = |(known, _): &&(GroupResource, Lock)| known.as_text() == resource.as_text();
+        let entry = match &self.finders {
+            None => self.entries.iter().find(is_it),
+            Some(finders) => {
+                let found = finders.resource.find(hash(resource.as_str()));
+                found.filter_map(|position| self.entries.get(position)).find(is_it)
+            }
+        };
+        entry.map(|(_, lock)| lock)
     }
 
     /// All entries, sorted by the text of their keys.
     pub fn iter(&self) -> impl Iterator<Item = &(GroupResource, Lock)> {
-        self.0.all.iter()
+        self.entries.iter()
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.0.all.len()
+        self.entries.len()
     }
 
     /// True if there is no entry.
     pub fn is_empty(&self) -> bool {
-        self.0.all.is_empty()
+        self.entries.is_empty()
     }
 
     /// True if the annotation's text is just what would be written for these entries.
     pub(crate) fn is_canonical(&self) -> bool {
-        self.0.canonical
+        self.canonical
     }
 
     /// The entries of bindings of that name.
     pub(crate) fn of_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a (GroupResource, Lock)> {
-        let entries = &self.0.all;
-        let found = self.0.by_name.find(hash(name), entries.len()).filter_map(|position| entries.get(position));
-        found.filter(move |(_, lock)| lock.name == *name && !lock.crd)
+        let (few, many) = match &self.finders {
+            None => (&self.entries[..], None),
+            Some(finders) => (&[][..], Some(finders.name.find(hash(name)))),
+        };
+        let found = many.into_iter().flatten().filter_map(|position| self.entries.get(position));
+        found.chain(few).filter(move |(_, lock)| lock.name == *name && !lock.crd)
     }
 }
 

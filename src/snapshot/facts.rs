@@ -57,10 +57,13 @@ pub struct Binding {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub claims: Box<[AcceptedClaim]>,
     /// The status, whole.
-    pub status: Arc<ApiBindingStatus>,
+    pub status: ApiBindingStatus,
     /// What the status lists as bound, as keys.
     #[serde(skip)]
     pub(super) bound: Arc<Bound>,
+    /// True if the conditions are those of a binding with which all is well.
+    #[serde(skip)]
+    pub(crate) is_well: bool,
 }
 
 /// A list of bound resources, and the resources as keys. All bindings that list the same share one.
@@ -116,7 +119,8 @@ impl Binding {
                 .map(|claim| AcceptedClaim { resource: claim.group_resource(), identity: claim.identity_hash.clone() })
                 .collect(),
             bound: Arc::new(Bound::from(&status.bound_resources)),
-            status: Arc::new(status),
+            is_well: status.is_well(),
+            status,
         }
     }
 

@@ -29,13 +29,20 @@ pub(crate) enum Map<K, V> {
 }
 
 /// So many entries are faster gone through than found.
-const FEW: usize = 8;
+const FEW: usize = 16;
 
 impl<K: Hash + Eq + Clone, V: Clone> Map<K, V> {
     pub(crate) fn get<Q: Equivalent<K> + Hash + ?Sized>(&self, key: &Q) -> Option<&V> {
         match self {
             Self::Few(entries) => entries.iter().find(|(known, _)| key.equivalent(known)).map(|(_, value)| value),
             Self::Many(table) => table.get(key),
+        }
+    }
+
+    pub(crate) fn get_key<Q: Equivalent<K> + Hash + ?Sized>(&self, key: &Q) -> Option<&K> {
+        match self {
+            Self::Few(entries) => entries.iter().map(|(known, _)| known).find(|known| key.equivalent(known)),
+            Self::Many(table) => table.get_key_value(key).map(|(known, _)| known),
         }
     }
 

@@ -194,7 +194,7 @@ impl Snapshot {
         let mut snapshot = self.clone();
         if let Some(binding) = self.world.binding(key).filter(|binding| binding.status.phase == *from) {
             let mut binding = Binding::clone(binding);
-            Arc::make_mut(&mut binding.status).phase = to;
+            binding.status.phase = to;
             snapshot.world_mut().put(&key.cluster, &key.name, world::Fact::Binding(Some(Arc::new(binding))));
         }
         snapshot

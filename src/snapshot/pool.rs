@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use super::cluster::Cluster;
 use super::entries::Locks;
-use super::facts::{Binding, Bound};
+use super::facts::{Binding, Bound, Crd, Export, Schema};
 use super::index::{Table, hash};
-use crate::api::{BoundResource, ClusterPath, GroupResource, List, Text};
+use crate::api::{BoundResource, ClusterPath, GroupResource, List, ResourceNames, Text};
 
 /// Strings and lists that were seen. It says nothing about the world: a snapshot is the same without it.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +33,7 @@ impl Pool {
             None => {
                 if let Some(reference) = new.reference.as_mut().filter(|reference| !reference.path.is_empty()) {
                     reference.path = self.text(reference.path.as_text()).into();
-                    reference.name = self.text(&reference.name);
+                    self.share(&mut reference.name);
                     new.target = new.target.take().map(|target| ClusterPath::from(self.text(target.as_text())));
                 }
             }
@@ -42,14 +43,58 @@ impl Pool {
             Some(old) => old.bound.clone(),
             None => self.bound(list),
         };
-        let cluster = self.text(new.status.api_export_cluster_name.as_text());
-        let Some(status) = Arc::get_mut(&mut new.status) else { return };
-        status.bound_resources = new.bound.list.clone();
-        status.api_export_cluster_name = cluster.into();
+        new.status.bound_resources = new.bound.list.clone();
+        new.status.api_export_cluster_name = self.text(new.status.api_export_cluster_name.as_text()).into();
+        // Nearly always all conditions became what they are at one or two moments.
+        let mut times = Vec::new();
+        new.status.conditions.each(|condition| {
+            let time = &mut condition.last_transition_time;
+            match times.iter().find(|known| *known == time) {
+                Some(known) => time.clone_from(known),
+                None => times.push(time.clone()),
+            }
+        });
     }
 
-    /// The same for locks.
-    pub(super) fn share_locks(&mut self, new: &mut Locks, old: Option<&Locks>) {
+    pub(super) fn share_export(&mut self, new: &mut Export) {
+        new.identity = self.text(new.identity.as_text()).into();
+        new.resources.each(|resource| {
+            for text in [&mut resource.name, &mut resource.group, &mut resource.schema] {
+                self.share(text);
+            }
+        });
+    }
+
+    pub(super) fn share_schema(&mut self, new: &mut Schema) {
+        self.share(&mut new.meta.uid);
+        new.resource = new.resource.with_text(self.text(new.resource.as_text()));
+        self.share_names(&mut new.names);
+    }
+
+    pub(super) fn share_crd(&mut self, new: &mut Crd) {
+        self.share(&mut new.group);
+        self.share_names(&mut new.names);
+        self.share_names(&mut new.accepted_names);
+        new.stored_versions.iter_mut().for_each(|version| self.share(version));
+        if let Some((cluster, name)) = &mut new.schema {
+            *cluster = self.text(cluster.as_text()).into();
+            self.share(name);
+        }
+    }
+
+    fn share_names(&mut self, names: &mut ResourceNames) {
+        let ResourceNames { plural, singular, short_names, kind, list_kind } = names;
+        for name in [plural, singular, kind, list_kind].into_iter().chain(short_names) {
+            self.share(name);
+        }
+    }
+
+    pub(super) fn share(&mut self, text: &mut Text) {
+        *text = self.text(text);
+    }
+
+    /// The same for locks, which share the names of bindings as well.
+    pub(super) fn share_locks(&mut self, new: &mut Locks, old: Option<&Locks>, cluster: Option<&Cluster>) {
         let mut old = old.into_iter().flat_map(Locks::iter).peekable();
         new.share(|entry| {
             // Both are sorted, and most entries are those of before.
@@ -61,7 +106,12 @@ impl Pool {
                         entry.1 = lock.clone();
                     }
                 }
-                None => entry.0 = GroupResource::from(self.text(entry.0.as_text())),
+                None => {
+                    entry.0 = GroupResource::from(self.text(entry.0.as_text()));
+                    if let Some(name) = cluster.and_then(|cluster| cluster.binding_name(&entry.1.name)) {
+                        entry.1.name = name.clone();
+                    }
+                }
             }
         });
     }
@@ -86,7 +136,19 @@ impl Pool {
         if let Some(known) = self.bound.get(&key).filter(|known| known.list == *list) {
             return known.clone();
         }
-        let bound = Arc::new(Bound::from(list));
+        let mut list = list.clone();
+        list.each(|bound| {
+            let BoundResource { group, resource, schema, .. } = bound;
+            for text in [group, resource, &mut schema.name, &mut schema.uid] {
+                self.share(text);
+            }
+            schema.identity_hash = self.text(schema.identity_hash.as_text()).into();
+        });
+        let mut bound = Bound::from(&list);
+        for resource in &mut bound.resources {
+            *resource = resource.with_text(self.text(resource.as_text()));
+        }
+        let bound = Arc::new(bound);
         self.bound.insert(key, bound.clone());
         self.sweep();
         bound
