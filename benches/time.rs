@@ -17,7 +17,9 @@ use apibinding::pass::{Pass, Step};
 use apibinding::snapshot::{Change, Layout, Snapshot};
 use apibinding::wakeup::wakeup;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use worlds::{Rehearsal, Turns, World, fleet, fleet_with_spare_export, sample_text, texts};
+use worlds::rehearsal::Rehearsal;
+use worlds::turns::Turns;
+use worlds::{World, fleet, fleet_with_spare_export, sample_text, texts};
 
 /// What is made when it is first measured, and not at all where a filter leaves its benches out.
 type Lazy<'a, T> = LazyCell<T, Box<dyn FnOnce() -> T + 'a>>;

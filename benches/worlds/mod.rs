@@ -12,9 +12,6 @@ use apibinding::sim::{Builder, Chance};
 use apibinding::snapshot::{Change, Layout, Snapshot};
 use serde_json::Value;
 
-pub use rehearsal::Rehearsal;
-pub use turns::Turns;
-
 const SEED: u64 = 1;
 
 /// So many bindings in all, `each` of them in a workspace, every one of them bound and with nothing left to do.
