@@ -29,6 +29,10 @@ const ALLOWED: &[&str] = &[
     "jiff",
     "jiff-core",
     "k8s-openapi",
+    // Strings of one word, lists that need no allocation, a hash without a random key.
+    "arcstr",
+    "foldhash",
+    "smallvec",
     // Persistent maps. Its random numbers are for sorting vectors, from a fixed seed.
     "archery",
     "bytemuck",
