@@ -6,8 +6,7 @@ use std::time::Duration;
 use crate::api::{ApiBindingStatus, BindingKey, Kind, Text};
 use crate::effect::{CreateCrd, Effect, Outcome, Patch, Retry};
 use crate::reconcile::notes::{BindingRead, CrdRead, Creation, Notes};
-use crate::reconcile::trace::Untraced;
-use crate::reconcile::{Plan, plan_as_known};
+use crate::reconcile::{Plan, plan_first};
 use crate::snapshot::{Binding, Change, Origin, Snapshot};
 
 /// How often a write is tried before the pass gives up (SPEC 4, 10).
@@ -139,7 +138,7 @@ impl Pass {
 
     /// Only the first effect is carried out, so there is no need to look past what is known.
     fn plan(&self, snapshot: &Snapshot) -> Plan {
-        plan_as_known(snapshot, &self.key, &self.notes, &mut Untraced)
+        plan_first(snapshot, &self.key, &self.notes)
     }
 
     /// Takes in what came of the effect that was given last, and gives what that tells about the

@@ -173,7 +173,7 @@ impl<'a> Woken<'a> {
         }
         for (cluster, known) in world.clusters_listing(name) {
             known.listing(name).for_each(|name| self.add(cluster, name));
-            if takes_other_names {
+            if takes_other_names && known.binding_count() > 1 {
                 self.wanting_names_of(cluster, before, after);
             }
         }
@@ -188,6 +188,10 @@ impl<'a> Woken<'a> {
         after: Option<&'b Binding>,
     ) {
         let (world, layout) = (self.world, self.world.layout());
+        let others = world.cluster(cluster).map_or(0, |known| known.binding_count() - usize::from(after.is_some()));
+        if others == 0 {
+            return;
+        }
         let age = |binding: Option<&Binding>| binding.map(|binding| binding.created);
         for resource in changed(before, after, age(before) != age(after), Binding::bound_resources) {
             self.wanting(cluster, NameQuery::plural(resource));

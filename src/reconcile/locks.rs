@@ -368,8 +368,11 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
 
     /// Writes what stands in the annotation, without the dead entries and with those that are taken.
     fn write(&mut self, dead: &BTreeSet<GroupResource>, taken: impl IntoIterator<Item = (GroupResource, Lock)>) {
+        if !self.planning.wants_more() {
+            return;
+        }
         let kept = self.own.iter().filter(|(resource, _)| !dead.contains(resource)).cloned();
-        let locks = Locks::new(kept.chain(taken));
+        let text = Locks::text_of(kept.chain(taken));
         let (field_manager, force) = match self.own_layer {
             Layer::Bindings => (super::FIELD_MANAGER, self.planning.notes.force),
             _ => ("apibinding-reconciler-locks", true),
@@ -381,7 +384,7 @@ impl<'a, 'p, T: Trace> View<'a, 'p, T> {
             "metadata": {
                 "name": HOME,
                 "resourceVersion": resource_version,
-                "annotations": { self.own_layer.annotation(): locks.to_text() },
+                "annotations": { self.own_layer.annotation(): text },
             },
         }));
         self.planning.effects.push(Effect::PatchLogicalCluster(Patch {

@@ -108,6 +108,8 @@ pub(crate) struct Planning<'p, T> {
     pub(crate) exists: bool,
     pub(crate) notes: &'p Notes,
     pub(crate) trace: &'p mut T,
+    /// False if only the first effect counts.
+    to_the_end: bool,
     effects: Vec<Effect>,
     /// The CRDs among them: each is created once (D21).
     created: BTreeSet<Text>,
@@ -163,6 +165,15 @@ fn plan_beyond(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, mut plan: P
 
 /// Plans on what is known, and takes what is created for CRDs without names.
 pub(crate) fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T) -> Plan {
+    plan_far(snapshot, key, notes, trace, true)
+}
+
+/// The same without any effect but the first, which is all that a pass carries out.
+pub(crate) fn plan_first(snapshot: &Snapshot, key: &BindingKey, notes: &Notes) -> Plan {
+    plan_far(snapshot, key, notes, &mut Untraced, false)
+}
+
+fn plan_far<T: Trace>(snapshot: &Snapshot, key: &BindingKey, notes: &Notes, trace: &mut T, to_the_end: bool) -> Plan {
     let world = snapshot.world();
     let workspace = world.cluster(&key.cluster);
     let found = workspace.and_then(|known| known.binding(&key.name)).cloned();
@@ -183,6 +194,7 @@ pub(crate) fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, not
         exists: found.is_some(),
         notes,
         trace,
+        to_the_end,
         effects: Vec::new(),
         created: BTreeSet::new(),
         look_after: None,
@@ -209,8 +221,10 @@ pub(crate) fn plan_as_known<T: Trace>(snapshot: &Snapshot, key: &BindingKey, not
         }
     }
     let status = draft.finish();
-    let Planning { mut effects, look_after, .. } = planning;
-    effects.extend(status.as_ref().map(|status| commit::patch(key, binding, status)));
+    if let Some(status) = &status {
+        planning.act(|| commit::patch(key, binding, status));
+    }
+    let Planning { effects, look_after, .. } = planning;
     let retry = match look_after {
         _ if is_new => Retry::Now,
         Some(time) => Retry::After(time),
@@ -232,6 +246,17 @@ impl<'p, T: Trace> Planning<'p, T> {
     /// Asks for a look when a lock is over, if it is earlier than what was asked for before (D19).
     fn look_after(&mut self, time: Option<Timestamp>) {
         self.look_after = self.look_after.into_iter().chain(time).min();
+    }
+
+    /// Plans an effect. Its body is not made where only the first one counts, and there is one.
+    fn act(&mut self, effect: impl FnOnce() -> Effect) {
+        if self.wants_more() {
+            self.effects.push(effect());
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        self.to_the_end || self.effects.is_empty()
     }
 
     /// A schema's bound CRD, if it is there.
@@ -257,13 +282,15 @@ impl<'p, T: Trace> Planning<'p, T> {
             Err(why) => return CrdFound::CannotBeMade(why.clone()),
         };
         if self.created.insert(schema.meta.uid.clone()) {
-            self.effects.push(Effect::CreateCrd(CreateCrd {
-                cluster: ClusterName::BOUND_CRDS.into(),
-                name: schema.meta.uid.clone(),
-                schema_cluster: cluster.clone(),
-                schema_name: name.into(),
-                body: body.clone(),
-            }));
+            self.act(|| {
+                Effect::CreateCrd(CreateCrd {
+                    cluster: ClusterName::BOUND_CRDS.into(),
+                    name: schema.meta.uid.clone(),
+                    schema_cluster: cluster.clone(),
+                    schema_name: name.into(),
+                    body: body.clone(),
+                })
+            });
         }
         CrdFound::Absent
     }

@@ -47,8 +47,11 @@ pub(crate) fn conflict<T: Trace>(planning: &Planning<'_, T>, draft: &Draft<'_>, 
     let workspace = planning.workspace?;
     let is_bound = draft.lists(&schema.meta.uid);
     let has_own = workspace.has_names();
-    let own = planning.observed_crd(schema).filter(|_| is_bound);
-    let has_bound = !own.zip(planning.crds).is_some_and(|(own, crds)| is_alone(crds, own, schema));
+    // Where the schema's own CRD is the only one with its names, only that one can be a rival.
+    let uid = &schema.meta.uid;
+    let is_rival = !is_bound && workspace.listing(uid).any(|name| *name != planning.key.name);
+    let own = planning.observed_crd(schema).zip(planning.crds).filter(|_| !is_rival);
+    let has_bound = workspace.listed_count() > 0 && !own.is_some_and(|(own, crds)| is_alone(crds, own, schema));
     if !has_own && !has_bound {
         return None;
     }

@@ -144,6 +144,10 @@ impl Stream {
     }
 }
 
+fn version_of(object: &Object) -> &str {
+    object.metadata().resource_version.as_deref().unwrap_or_default()
+}
+
 /// Kinds without global copies are local, whatever is said.
 fn origin_of(kind: Kind, origin: Origin) -> Origin {
     match kind {
@@ -187,10 +191,10 @@ impl Snapshot {
     /// True if the stream has passed the version of an object that is not known: what is told of it
     /// comes so late that even its deletion is forgotten.
     fn was_deleted(&self, origin: Origin, object: &Object) -> bool {
-        let (kind, version) = (object.kind(), Meta::from(object.metadata()).resource_version);
+        let (kind, version) = (object.kind(), version_of(object));
         let seen = self.memory.streams.get(&(origin, kind)).map(|stream| &stream.seen);
-        let has_passed = seen.is_some_and(|seen| compare(&version, seen).is_some_and(Ordering::is_le));
-        has_passed && older("0", &version) && self.known(origin, kind, &object.key()).is_none()
+        let has_passed = seen.is_some_and(|seen| compare(version, seen).is_some_and(Ordering::is_le));
+        has_passed && older("0", version) && self.known(origin, kind, &object.key()).is_none()
     }
 
     fn put(&mut self, origin: Origin, object: Object) -> Option<Event> {
@@ -198,15 +202,15 @@ impl Snapshot {
         if kind == Kind::LogicalCluster && key.name != HOME {
             return None;
         }
-        let version = Meta::from(object.metadata()).resource_version;
+        let version = version_of(&object);
         let deleted = self.memory.streams.get(&(origin, kind)).and_then(|stream| stream.deleted.get(&key));
-        if deleted.is_some_and(|deleted| !older(deleted, &version) && older("0", &version)) {
+        if deleted.is_some_and(|deleted| !older(deleted, version) && older("0", version)) {
             return None;
         }
         if deleted.is_some() {
             self.stream(origin, kind).deleted.remove(&key);
         }
-        if self.known(origin, kind, &key).is_some_and(|known| older(&version, &known.resource_version)) {
+        if self.known(origin, kind, &key).is_some_and(|known| older(version, &known.resource_version)) {
             return None;
         }
         self.insert(origin, key, object)

@@ -133,6 +133,10 @@ impl Cluster {
         self.bindings.iter()
     }
 
+    pub(crate) fn binding_count(&self) -> usize {
+        self.bindings.len()
+    }
+
     pub(crate) fn binding_names(&self) -> impl Iterator<Item = &Text> {
         self.bindings.keys()
     }

@@ -93,8 +93,14 @@ impl Locks {
         Self::sorted(entries.into_iter().collect())
     }
 
+    /// The annotation's text for locks that are about to be written.
+    pub(crate) fn text_of(entries: impl IntoIterator<Item = (GroupResource, Lock)>) -> String {
+        let entries = Self::in_order(entries.into_iter().collect()).into();
+        Self { entries, finders: None, canonical: true }.to_text()
+    }
+
     /// Sorts; of several entries with one key the last one counts.
-    fn sorted(mut entries: Vec<(GroupResource, Lock)>) -> Self {
+    fn in_order(mut entries: Vec<(GroupResource, Lock)>) -> Vec<(GroupResource, Lock)> {
         fn key(entry: &(GroupResource, Lock)) -> &str {
             entry.0.as_str()
         }
@@ -103,6 +109,11 @@ impl Locks {
             entries.sort_by(|left, right| key(left).cmp(key(right)));
             entries.dedup_by(|later, first| key(later) == key(first));
         }
+        entries
+    }
+
+    fn sorted(entries: Vec<(GroupResource, Lock)>) -> Self {
+        let entries = Self::in_order(entries);
         const FEW: usize = 16;
         let finders = (entries.len() > FEW).then(|| {
             let resource = Slots::of(entries.iter().map(|(resource, _)| hash(resource.as_str())));

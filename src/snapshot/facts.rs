@@ -91,12 +91,13 @@ pub struct AcceptedClaim {
 
 impl From<&ApiBinding> for Binding {
     fn from(binding: &ApiBinding) -> Self {
-        Self::of(binding, binding.status.clone())
+        let bound = Arc::new(Bound::from(&binding.status.bound_resources));
+        Self { bound, ..Self::of(binding, binding.status.clone()) }
     }
 }
 
 impl Binding {
-    /// The same as `From`, without a copy of the status.
+    /// The same as `From`, without a copy of the status, and what is bound still to be put in.
     pub(super) fn new(mut binding: ApiBinding) -> Self {
         let status = std::mem::take(&mut binding.status);
         Self::of(&binding, status)
@@ -118,7 +119,7 @@ impl Binding {
                 .filter(|claim| claim.is_accepted() && !claim.identity_hash.is_empty())
                 .map(|claim| AcceptedClaim { resource: claim.group_resource(), identity: claim.identity_hash.clone() })
                 .collect(),
-            bound: Arc::new(Bound::from(&status.bound_resources)),
+            bound: Arc::default(),
             is_well: status.is_well(),
             status,
         }

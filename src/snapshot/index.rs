@@ -258,13 +258,14 @@ pub(crate) fn reindex<K: Ord + Clone, T: Ord + Clone>(
     if before == after {
         return;
     }
+    if before.len().max(after.len()) <= FEW {
+        before.iter().filter(|key| !after.contains(key)).for_each(|key| unfile(index, key, item));
+        after.iter().filter(|key| !before.contains(key)).for_each(|key| file(index, key.clone(), item));
+        return;
+    }
     let (had, has): (BTreeSet<&K>, BTreeSet<&K>) = (before.iter().collect(), after.iter().collect());
-    for key in had.difference(&has) {
-        unfile(index, key, item);
-    }
-    for key in has.difference(&had) {
-        file(index, (*key).clone(), item);
-    }
+    had.difference(&has).for_each(|key| unfile(index, key, item));
+    has.difference(&had).for_each(|key| file(index, (*key).clone(), item));
 }
 
 /// The members under a key, in order; none if there is no such key.

@@ -233,7 +233,7 @@ pub const ALL: &[Edit] = &[
         law: "late",
         proof: Laws,
         file: "snapshot/change.rs",
-        find: "if deleted.is_some_and(|deleted| !older(deleted, &version) && older(\"0\", &version)) {",
+        find: "if deleted.is_some_and(|deleted| !older(deleted, version) && older(\"0\", version)) {",
         replace: "if false && deleted.is_some() {",
     },
     Edit {
@@ -241,7 +241,7 @@ pub const ALL: &[Edit] = &[
         law: "late",
         proof: Laws,
         file: "snapshot/change.rs",
-        find: "if self.known(origin, kind, &key).is_some_and(|known| older(&version, &known.resource_version)) {",
+        find: "if self.known(origin, kind, &key).is_some_and(|known| older(version, &known.resource_version)) {",
         replace: "if false {",
     },
     Edit {
@@ -397,7 +397,7 @@ fn everything(snapshot: &Snapshot) -> Vec<BindingKey> {",
         law: "late",
         proof: Laws,
         file: "snapshot/change.rs",
-        find: "!older(deleted, &version) && older(\"0\", &version)",
-        replace: "older(&version, deleted) && older(\"0\", &version)",
+        find: "!older(deleted, version) && older(\"0\", version)",
+        replace: "older(version, deleted) && older(\"0\", version)",
     },
 ];
