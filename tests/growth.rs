@@ -114,5 +114,8 @@ fn a_change_of_locks_costs_what_its_bytes_cost() {
     let (short, bytes_of_short) = taking_in(100);
     let (long, bytes_of_long) = taking_in(1000);
     assert!(long >= 9 * short, "{long} and {short} bytes of JSON");
-    assert!(bytes_of_long * short <= 2 * bytes_of_short * long, "{bytes_of_long} for {long}, {bytes_of_short} for {short}");
+    assert!(
+        bytes_of_long * short <= 2 * bytes_of_short * long,
+        "{bytes_of_long} for {long}, {bytes_of_short} for {short}"
+    );
 }

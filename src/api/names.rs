@@ -223,6 +223,11 @@ pub(crate) fn cmp_joined(left: (&str, u8, &str), right: (&str, u8, &str)) -> Ord
         Ordering::Equal => {}
         different => return different,
     }
+    // One begins with all of the other, whose separator comes next.
+    let next = |(head, separator, _): (&str, u8, &str)| head.as_bytes().get(common).copied().unwrap_or(separator);
+    if common > 0 && next(left) != next(right) {
+        return next(left).cmp(&next(right));
+    }
     fn bytes<'a>((head, separator, tail): (&'a str, u8, &'a str)) -> impl Iterator<Item = u8> + 'a {
         head.bytes().chain((!head.is_empty()).then_some(separator)).chain(tail.bytes())
     }
