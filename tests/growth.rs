@@ -1,5 +1,7 @@
 //! What may not grow with what stands beside it: counted in allocations and bytes, which are the same on every machine.
 
+#![allow(clippy::unwrap_used)]
+
 use allocation_counter::{AllocationInfo, measure};
 use apibinding::api::{Kind, Object};
 use apibinding::pass::{Pass, Step};
