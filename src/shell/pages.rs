@@ -16,9 +16,26 @@ const PAGE: usize = 500;
 #[derive(Deserialize)]
 struct Page<'a> {
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
     metadata: Metadata,
     #[serde(borrow, default)]
     items: Option<Vec<&'a RawValue>>,
+}
+
+impl<'a> Page<'a> {
+    /// Reads a page. What is not in a list is gone, so nothing else may pass for one: what stands between us and the
+    /// server may answer as well.
+    fn read(kind: Kind, body: &'a [u8]) -> Result<Self, String> {
+        let page: Self = serde_json::from_slice(body).map_err(|why| why.to_string())?;
+        if page.kind.strip_suffix("List") != Some(kind.as_str()) {
+            return Err(format!("its kind is `{}`, not `{kind}List`", page.kind));
+        }
+        if page.metadata.resource_version.is_empty() {
+            return Err("it has no resourceVersion".into());
+        }
+        Ok(page)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -51,7 +68,7 @@ pub(super) async fn list(
     loop {
         let body = server.ask(Call::get(&path), limit).await?;
         let unreadable = |why| Refusal::no_answer(format!("a list that cannot be read: {why}"));
-        let page: Page = serde_json::from_slice(&body).map_err(unreadable)?;
+        let page = Page::read(kind, &body).map_err(unreadable)?;
         page.items.into_iter().flatten().for_each(&mut each);
         let Some(token) = page.metadata.go_on.filter(|token| !token.is_empty()) else {
             return Ok(page.metadata.resource_version);

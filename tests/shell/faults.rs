@@ -277,6 +277,34 @@ async fn a_list_that_expires_between_two_pages_is_begun_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_list_says_of_nothing_that_it_is_gone() {
+    let world = World::bootstrap();
+    let front = world.front();
+    let actor = Actor::start(Controller::new(client(&front)).layout(world.layout)).await;
+    rest(&front, &[&actor]).await;
+    let (known, writes) = (actor.handle.snapshot(), actor.writes());
+    front.intercept(|ask| {
+        let bodies = [
+            "{}",
+            r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}"#,
+            r#"{"kind": "ShardList", "metadata": {"resourceVersion": "9999"}, "items": []}"#,
+            r#"{"kind": "APIBindingList", "metadata": {}, "items": []}"#,
+        ];
+        let body = bodies[ask.number as usize % bodies.len()];
+        (ask.verb == "list").then(|| Fault::Answer(http::Response::new(body.into())))
+    });
+    front.forget_history();
+    until("lists", || front.count(|entry| entry.ask.verb == "list") > 24).await;
+    let mut kept = actor.handle.snapshot();
+    kept.set_now(known.now());
+    assert!(kept == known, "something was forgotten");
+    front.heal();
+    rest(&front, &[&actor]).await;
+    assert_eq!(actor.writes(), writes);
+    actor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn back_offs_end_when_the_server_is_back() {
     let builder = Builder::new(5).crowded(false).bound(false).workspaces(100).bindings(200).exports(4);
     let world = World::built(&builder, Layout::Single);
