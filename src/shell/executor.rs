@@ -7,7 +7,7 @@ use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::server::{Call, Refusal, Server};
-use crate::api::{ClusterName, Kind, Object};
+use crate::api::{BindingKey, ClusterName, Kind, Object};
 use crate::effect::{Effect, Outcome, Patch};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -50,7 +50,7 @@ impl Executor {
                 let path = path(create.cluster.as_str(), Kind::Crd);
                 let body = Bytes::copy_from_slice(create.body.as_str().as_bytes());
                 let call = Call { method: Method::POST, path: &path, content_type: JSON, body };
-                outcome(self.ask(Kind::Crd, call).await)
+                outcome(self.ask(Kind::Crd, &create.cluster, &create.name, call).await)
             }
             Effect::ReadApiBinding(key) => outcome(self.read(Kind::ApiBinding, &key.cluster, &key.name).await),
             Effect::ReadCrd(read) => outcome(self.read(Kind::Crd, &read.cluster, &read.name).await),
@@ -63,7 +63,7 @@ impl Executor {
     /// A consistent read: without `resourceVersion`.
     async fn read(&self, kind: Kind, cluster: &ClusterName, name: &str) -> Result<Object, Refusal> {
         let path = format!("{}/{}", path(cluster.as_str(), kind), encoded(name));
-        self.ask(kind, Call::get(&path)).await
+        self.ask(kind, cluster, name, Call::get(&path)).await
     }
 
     async fn patch(&self, kind: Kind, patch: &Patch) -> Outcome {
@@ -74,7 +74,7 @@ impl Executor {
         path = format!("{path}?fieldManager={}&force={}", encoded(&patch.field_manager), patch.force);
         let body = Bytes::copy_from_slice(patch.body.as_str().as_bytes());
         let call = Call { method: Method::PATCH, path: &path, content_type: APPLY, body };
-        match self.ask(kind, call).await {
+        match self.ask(kind, &patch.cluster, &patch.name, call).await {
             Err(Refusal::Status(status)) if status.code == Some(409) => {
                 match self.read(kind, &patch.cluster, &patch.name).await {
                     Ok(current) => Outcome::Conflict { status, current: Some(Box::new(current)) },
@@ -86,11 +86,17 @@ impl Executor {
         }
     }
 
-    async fn ask(&self, kind: Kind, call: Call<'_>) -> Result<Object, Refusal> {
+    /// Asks for something that is answered with this object, and no other one: it would be taken in as what is there.
+    async fn ask(&self, kind: Kind, cluster: &ClusterName, name: &str, call: Call<'_>) -> Result<Object, Refusal> {
         let body = self.server.ask(call, self.limit).await?;
         let text = std::str::from_utf8(&body).map_err(Refusal::no_answer)?;
-        Object::from_json(kind, text)
-            .map_err(|error| Refusal::no_answer(format!("an answer that cannot be read: {error}")))
+        let object = Object::from_json(kind, text)
+            .map_err(|error| Refusal::no_answer(format!("an answer that cannot be read: {error}")))?;
+        let (key, asked) = (object.key(), BindingKey::new(cluster.clone(), name));
+        if key != asked {
+            return Err(Refusal::no_answer(format!("an answer about {key}, not {asked}")));
+        }
+        Ok(object)
     }
 }
 

@@ -305,6 +305,26 @@ async fn what_is_no_list_says_of_nothing_that_it_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_about_something_else_is_none() {
+    let world = World::recorded(Layout::Split);
+    let front = world.front();
+    let mut left = 12;
+    front.intercept(move |ask| {
+        let bodies = ["{}", r#"{"metadata": {"name": "x", "annotations": {"kcp.io/cluster": "y"}}}"#];
+        let body = bodies[left % bodies.len()];
+        let strikes = left > 0 && ["patch", "create", "get"].contains(&ask.verb);
+        left -= usize::from(strikes);
+        strikes.then(|| Fault::Answer(http::Response::new(body.into())))
+    });
+    let actor = Actor::start(controller(&front, &world)).await;
+    rest(&front, &[&actor]).await;
+    End::of_front(&front).assert_is(World::recorded_end(world.layout), "answers about something else");
+    let strange = |key: &BindingKey| ["", "y"].contains(&key.cluster.as_str());
+    assert!(actor.done().iter().all(|(key, ..)| !strange(key)));
+    actor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn back_offs_end_when_the_server_is_back() {
     let builder = Builder::new(5).crowded(false).bound(false).workspaces(100).bindings(200).exports(4);
     let world = World::built(&builder, Layout::Single);
