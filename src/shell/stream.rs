@@ -85,32 +85,35 @@ impl Stream {
         loop {
             match self.list().await {
                 Ok(version) => {
-                    pace = self::pace();
-                    self.watch_from(version).await?;
+                    // A list of which the server knows nothing any more when it comes to watching is followed by
+                    // another one, but not for ever at once.
+                    if self.watch_from(version).await? {
+                        pace = self::pace();
+                    }
+                    self.wait(Trouble::Expired, &mut pace, "list").await?;
                 }
                 Err(trouble) => self.wait(trouble, &mut pace, "list").await?,
             }
         }
     }
 
-    /// Watches on and on, until what happened since is forgotten.
-    async fn watch_from(&mut self, mut version: Text) -> Result<(), Failure> {
+    /// Watches on and on, until what happened since is forgotten. True: that was worth a list.
+    async fn watch_from(&mut self, mut version: Text) -> Result<bool, Failure> {
         let mut pace = pace();
+        let mut was_worth_a_list = false;
         loop {
             let (before, begun) = (version.clone(), Instant::now());
             let ended = self.watch(&mut version).await;
             let was_worth_it = before != version || begun.elapsed() > LONGEST;
             if was_worth_it {
                 pace = self::pace();
+                was_worth_a_list = true;
             }
             match ended {
                 Ok(()) if was_worth_it => self.desk.metrics.watch_ended(self.origin, self.kind, "over"),
                 // One that ends before it told anything may do so at once, again and again.
                 Ok(()) => self.wait(Trouble::Wait(String::new(), None), &mut pace, "quiet").await?,
-                Err(Trouble::Expired) => {
-                    self.desk.metrics.watch_ended(self.origin, self.kind, "expired");
-                    return Ok(());
-                }
+                Err(Trouble::Expired) => return Ok(was_worth_a_list),
                 Err(trouble) => self.wait(trouble, &mut pace, "broken").await?,
             }
         }
@@ -122,10 +125,10 @@ impl Stream {
         pace: &mut ExponentialBackoff,
         reason: &'static str,
     ) -> Result<(), Failure> {
-        let (why, at_least) = match trouble {
+        let (why, at_least, reason) = match trouble {
             Trouble::Fatal(failure) => return Err(failure),
-            Trouble::Expired => return Ok(()),
-            Trouble::Wait(why, at_least) => (why, at_least),
+            Trouble::Expired => (String::new(), None, "expired"),
+            Trouble::Wait(why, at_least) => (why, at_least, reason),
         };
         // Who asks for years is not taken at his word: another try costs little.
         let asked = at_least.unwrap_or_default().min(MOST);

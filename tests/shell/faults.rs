@@ -325,6 +325,24 @@ async fn an_answer_about_something_else_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_always_says_gone_is_not_asked_without_a_pause() {
+    for verb in ["list", "watch"] {
+        let world = World::bootstrap();
+        let front = world.front();
+        let is_struck = move |ask: &Ask| ask.verb == verb && ask.kind == Some(Kind::ApiExport);
+        front.intercept(move |ask| is_struck(ask).then(|| Fault::status(410, "Expired", "too old", None)));
+        let actor = Actor::start(Controller::new(client(&front)).layout(world.layout)).await;
+        sleep(Duration::from_secs(2)).await;
+        // From two servers, each of them four times in two seconds at most.
+        let struck = front.count(|entry| is_struck(&entry.ask));
+        assert!((2..=10).contains(&struck), "{struck} times in vain: {verb}");
+        front.heal();
+        rest(&front, &[&actor]).await;
+        actor.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn back_offs_end_when_the_server_is_back() {
     let builder = Builder::new(5).crowded(false).bound(false).workspaces(100).bindings(200).exports(4);
     let world = World::built(&builder, Layout::Single);
