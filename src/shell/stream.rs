@@ -104,14 +104,15 @@ impl Stream {
         loop {
             let (before, begun) = (version.clone(), Instant::now());
             let ended = self.watch(&mut version).await;
+            let was_short = begun.elapsed() < SHORT;
             let was_worth_it = before != version || begun.elapsed() > LONGEST;
             if was_worth_it {
                 pace = self::pace();
                 was_worth_a_list = true;
             }
             match ended {
-                Ok(()) if was_worth_it => self.desk.metrics.watch_ended(self.origin, self.kind, "over"),
-                // One that ends before it told anything may do so at once, again and again.
+                Ok(()) if was_worth_it && !was_short => self.desk.metrics.watch_ended(self.origin, self.kind, "over"),
+                // One that ends at once, or before it told anything, may do so again and again.
                 Ok(()) => self.wait(Trouble::Wait(String::new(), None), &mut pace, "quiet").await?,
                 Err(Trouble::Expired) => return Ok(was_worth_a_list),
                 Err(trouble) => self.wait(trouble, &mut pace, "broken").await?,
@@ -234,15 +235,20 @@ impl Stream {
         let unreadable = |why: serde_json::Error| Trouble::Wait(format!("an event that cannot be read: {why}"), None);
         let event: Event = serde_json::from_str(line).map_err(unreadable)?;
         let (origin, kind, json) = (self.origin, self.kind, event.object.get());
-        let resource_version = || -> Result<Text, Trouble> {
-            serde_json::from_str::<Bookmark>(json).map(|object| object.metadata.resource_version).map_err(unreadable)
+        // Where none stands, the next watch would begin nowhere, and tell nothing of what is gone.
+        let resource_version = || match serde_json::from_str::<Bookmark>(json).map_err(unreadable)?.metadata {
+            Metadata { resource_version } if resource_version.is_empty() => {
+                Err(Trouble::Wait(format!("an event without a version, of type {}", event.what), None))
+            }
+            Metadata { resource_version } => Ok(resource_version),
         };
         let change = match event.what {
             "ADDED" | "MODIFIED" => {
                 let read = self.read(json);
-                *version = match &read {
-                    Some(object) => object.metadata().resource_version.as_deref().unwrap_or_default().into(),
-                    None => resource_version()?,
+                let told = read.as_ref().and_then(|object| object.metadata().resource_version.as_deref());
+                *version = match told {
+                    Some(told) if !told.is_empty() => told.into(),
+                    _ => resource_version()?,
                 };
                 read.map(|object| Change::Put { origin, object: Box::new(object) })
             }
@@ -285,6 +291,9 @@ impl Stream {
 }
 
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// A watch that ends sooner than this has hardly begun.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// No server keeps us waiting longer than this at a time.
 const MOST: Duration = Duration::from_secs(60);

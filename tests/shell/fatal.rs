@@ -119,8 +119,7 @@ async fn credentials_that_run_out_are_read_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_whose_pages_never_end_is_told() {
     let front = World::example().front();
-    let page =
-        r#"{"kind": "LogicalClusterList", "metadata": {"resourceVersion": "5", "continue": "x"}, "items": []}"#;
+    let page = r#"{"kind": "LogicalClusterList", "metadata": {"resourceVersion": "5", "continue": "x"}, "items": []}"#;
     front.intercept(move |ask| (ask.verb == "list").then(|| Fault::Answer(http::Response::new(Bytes::from(page)))));
     let ended = dump(&Server::from(client(&front)), None, DEADLINE).await.unwrap_err().to_string();
     assert!(ended.contains("one page leads to itself") && ended.contains("logicalclusters"), "{ended}");

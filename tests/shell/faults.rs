@@ -343,6 +343,30 @@ async fn a_server_that_always_says_gone_is_not_asked_without_a_pause() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_that_lead_nowhere_are_not_begun_without_a_pause() {
+    let event = |metadata: &str| format!("{{\"type\": \"BOOKMARK\", \"object\": {{\"metadata\": {metadata}}}}}\n");
+    let nowhere = event("{}");
+    let (one, two) = (event(r#"{"resourceVersion": "1"}"#), event(r#"{"resourceVersion": "2"}"#));
+    // Without a version; to and fro between two of them.
+    for bodies in [[nowhere.clone(), nowhere], [one, two]] {
+        let world = World::bootstrap();
+        let front = world.front();
+        let is_struck = |ask: &Ask| ask.verb == "watch" && ask.kind == Some(Kind::ApiConversion);
+        front.intercept(move |ask| {
+            let body = &bodies[usize::from(ask.query.ends_with("resourceVersion=1"))];
+            is_struck(ask).then(|| Fault::Answer(http::Response::new(body.clone().into())))
+        });
+        let actor = Actor::start(Controller::new(client(&front)).layout(world.layout)).await;
+        sleep(Duration::from_secs(2)).await;
+        let struck = front.count(|entry| is_struck(&entry.ask));
+        assert!((2..=24).contains(&struck), "{struck} watches in vain");
+        let lost = front.count(|entry| is_struck(&entry.ask) && entry.ask.query.ends_with("resourceVersion="));
+        assert_eq!(lost, 0, "watches that begin nowhere");
+        actor.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn back_offs_end_when_the_server_is_back() {
     let builder = Builder::new(5).crowded(false).bound(false).workspaces(100).bindings(200).exports(4);
     let world = World::built(&builder, Layout::Single);
