@@ -55,6 +55,12 @@ pub(super) fn path(origin: Origin, kind: Kind) -> String {
     format!("{before}{}", kind_path(kind))
 }
 
+/// At which version a kind is now: that of a list which is not read to its end.
+pub(super) async fn version(server: &Server, origin: Origin, kind: Kind, limit: Duration) -> Result<Text, Refusal> {
+    let body = server.ask(Call::get(&format!("{}?limit=1", path(origin, kind))), limit).await?;
+    Ok(Page::read(kind, &body).map_err(unreadable)?.metadata.resource_version)
+}
+
 /// Goes through all objects of a kind; gives the version at which they were so.
 pub(super) async fn list(
     server: &Server,
@@ -67,7 +73,6 @@ pub(super) async fn list(
     let mut path = all.clone();
     loop {
         let body = server.ask(Call::get(&path), limit).await?;
-        let unreadable = |why| Refusal::no_answer(format!("a list that cannot be read: {why}"));
         let page = Page::read(kind, &body).map_err(unreadable)?;
         page.items.into_iter().flatten().for_each(&mut each);
         let Some(token) = page.metadata.go_on.filter(|token| !token.is_empty()) else {
@@ -79,4 +84,8 @@ pub(super) async fn list(
         }
         path = next;
     }
+}
+
+fn unreadable(why: String) -> Refusal {
+    Refusal::no_answer(format!("a list that cannot be read: {why}"))
 }

@@ -234,6 +234,13 @@ impl Refusal {
         }
     }
 
+    /// Whether the server was asked about a version that it has not come to.
+    pub fn is_ahead(&self) -> bool {
+        let Self::Status(status) = self else { return false };
+        let mut causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
+        causes.any(|cause| cause.reason.as_deref() == Some("ResourceVersionTooLarge"))
+    }
+
     /// How long the server asks to wait.
     pub fn wait(&self) -> Option<Duration> {
         match self {

@@ -15,6 +15,7 @@ use super::failure::Failure;
 use super::pages;
 use super::server::{Refusal, Server};
 use crate::api::{Kind, Object, Text, cluster_of};
+use crate::snapshot::version::older;
 use crate::snapshot::{Change, Layout, Origin};
 
 /// How long a watch lasts, in seconds, before the server ends it. A server that is gone without a word is
@@ -45,7 +46,7 @@ pub(super) struct Stream {
 enum Trouble {
     /// It may go on later.
     Wait(String, Option<Duration>),
-    /// What happened since is forgotten: everything has to be listed again.
+    /// What happened since is forgotten, or has not happened: everything has to be listed again.
     Expired,
     Fatal(Failure),
 }
@@ -106,6 +107,12 @@ impl Stream {
             let ended = self.watch(&mut version).await;
             let was_short = begun.elapsed() < SHORT;
             let was_worth_it = before != version || begun.elapsed() > LONGEST;
+            if before != version {
+                // As a bookmark says it, which not every server sends: what happened up to there has been told. So
+                // deletions can be forgotten, and a list of before is known for one.
+                let (origin, kind, resource_version) = (self.origin, self.kind, version.clone());
+                self.desk.learn([Change::Bookmark { origin, kind, resource_version }], Told::Watch);
+            }
             if was_worth_it {
                 pace = self::pace();
                 was_worth_a_list = true;
@@ -214,6 +221,9 @@ impl Stream {
             Ok(lines) => lines,
             Err(refusal) => return Err(self.judge(refusal)),
         };
+        if self.trouble.is_some() && self.has_gone_back(version).await? {
+            return Err(Trouble::Expired);
+        }
         self.is_up();
         let end = Instant::now() + Duration::from_secs(WATCH) + self.limit;
         loop {
@@ -229,6 +239,18 @@ impl Stream {
                 self.event(text, version)?;
             }
         }
+    }
+
+    /// Whether the server knows less than it did: one that was gone may have come back from a copy of its data. A
+    /// watch would wait, without a word, until it has caught up, and then miss what it had told before.
+    async fn has_gone_back(&self, version: &str) -> Result<bool, Trouble> {
+        let now = pages::version(&self.server, self.origin, self.kind, self.limit).await;
+        let now = now.map_err(|refusal| self.judge(refusal))?;
+        let is_behind = older(&now, version);
+        if is_behind {
+            tracing::warn!(what = %self.what(), known = %version, %now, "the server has gone back: listing again");
+        }
+        Ok(is_behind)
     }
 
     fn event(&self, line: &str, version: &mut Text) -> Result<(), Trouble> {
@@ -281,6 +303,7 @@ impl Stream {
         let message = refusal.to_string();
         let is_status = matches!(refusal, Refusal::Status(_));
         match refusal.code() {
+            _ if refusal.is_ahead() => Trouble::Expired,
             410 => Trouble::Expired,
             401 if !served => Trouble::Fatal(Failure::Unauthorized { what, message }),
             403 => Trouble::Fatal(Failure::Forbidden { what, message }),

@@ -15,7 +15,7 @@ mod locks;
 pub(crate) mod names;
 mod openapi;
 mod pool;
-mod version;
+pub(crate) mod version;
 pub(crate) mod world;
 
 use std::fmt;

@@ -366,6 +366,62 @@ async fn watches_that_lead_nowhere_are_not_begun_without_a_pause() {
     }
 }
 
+/// Something to see.
+fn note(front: &Front, number: u32) {
+    let note = json!({"metadata": {"annotations": {"example.com/note": number.to_string()}}});
+    for kind in [Kind::ApiBinding, Kind::ApiExport] {
+        front.with(|kcp| kcp.handle(Request::merge(kind, "root", "tenancy.kcp.io", note.clone()))).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_comes_back_from_a_copy_is_listed_again() {
+    let world = World::bootstrap();
+    let front = world.front();
+    let actor = Actor::start(Controller::new(client(&front)).layout(world.layout)).await;
+    rest(&front, &[&actor]).await;
+    let copy = front.with(|kcp| kcp.clone());
+    (0..20).for_each(|number| note(&front, number));
+    rest(&front, &[&actor]).await;
+    front.stop().await;
+    front.with(|kcp| *kcp = copy);
+    // What the front keeps beside it is not of the copy.
+    front.forget_history();
+    front.restart().await.unwrap();
+    rest(&front, &[&actor]).await;
+    // What happens from there on is seen, although it was told before with the same versions.
+    let status = json!({"status": {"phase": "Binding", "conditions": []}});
+    let request = Request::merge(Kind::ApiBinding, "root", "tenancy.kcp.io", status).of_status();
+    front.with(|kcp| kcp.handle(request.managed_by("vandal"))).unwrap();
+    rest(&front, &[&actor]).await;
+    assert_eq!(End::of_front(&front).bound(), 8);
+    actor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_is_still_to_come_is_not_waited_for() {
+    let world = World::bootstrap();
+    let front = world.front();
+    let mut left = 3;
+    front.intercept(move |ask| {
+        let strikes = ask.verb == "watch" && ask.kind == Some(Kind::ApiExport) && left > 0;
+        left -= u32::from(strikes);
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 504, "reason": "Timeout",
+            "message": "Timeout: Too large resource version: 500, current: 400",
+            "details": {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]},
+        });
+        let answer = http::Response::builder().status(504).body(status.to_string().into()).unwrap();
+        strikes.then_some(Fault::Answer(answer))
+    });
+    let actor = Actor::start(Controller::new(client(&front)).layout(world.layout)).await;
+    rest(&front, &[&actor]).await;
+    // Two at first, and one for each refusal.
+    let is_list = |ask: &Ask| ask.verb == "list" && ask.kind == Some(Kind::ApiExport);
+    until("lists", || front.count(|entry| is_list(&entry.ask)) == 5).await;
+    actor.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn back_offs_end_when_the_server_is_back() {
     let builder = Builder::new(5).crowded(false).bound(false).workspaces(100).bindings(200).exports(4);
