@@ -296,7 +296,9 @@ impl Running {
                 (Origin::Global, None) => continue,
             };
             let (layout, desk) = (controller.layout, desk.clone());
-            watching.spawn(Stream { server, origin, kind, layout, limit, sightings, desk, trouble: None }.run());
+            let stream =
+                Stream { server, origin, kind, layout, limit, sightings, desk, trouble: None, was_away: false };
+            watching.spawn(stream.run());
         }
         if let Some(probes) = probes {
             let desk = desk.clone();

@@ -40,12 +40,16 @@ pub(super) struct Stream {
     pub desk: Arc<Desk>,
     /// Why it could not be watched last, if it cannot be.
     pub trouble: Option<String>,
+    /// The server may have been away.
+    pub was_away: bool,
 }
 
 /// Why something did not go on.
 enum Trouble {
     /// It may go on later.
     Wait(String, Option<Duration>),
+    /// The same, and the server is away, or starts.
+    Away(String, Option<Duration>),
     /// What happened since is forgotten, or has not happened: everything has to be listed again.
     Expired,
     Fatal(Failure),
@@ -122,7 +126,11 @@ impl Stream {
                 // One that ends at once, or before it told anything, may do so again and again.
                 Ok(()) => self.wait(Trouble::Wait(String::new(), None), &mut pace, "quiet").await?,
                 Err(Trouble::Expired) => return Ok(was_worth_a_list),
-                Err(trouble) => self.wait(trouble, &mut pace, "broken").await?,
+                Err(trouble) => {
+                    // One that went well may have broken because the server went.
+                    self.was_away |= was_worth_it;
+                    self.wait(trouble, &mut pace, "broken").await?;
+                }
             }
         }
     }
@@ -137,6 +145,10 @@ impl Stream {
             Trouble::Fatal(failure) => return Err(failure),
             Trouble::Expired => (String::new(), None, "expired"),
             Trouble::Wait(why, at_least) => (why, at_least, reason),
+            Trouble::Away(why, at_least) => {
+                self.was_away = true;
+                (why, at_least, reason)
+            }
         };
         // Who asks for years is not taken at his word: another try costs little.
         let asked = at_least.unwrap_or_default().min(MOST);
@@ -161,6 +173,10 @@ impl Stream {
         self.sightings.served.store(true, Ordering::Relaxed);
         if self.trouble.take().is_some() {
             tracing::info!(what = %self.what(), "watching again");
+        }
+        // A watch that breaks, or is not let in for a while, is no reason to try at once all that fails. And to the
+        // cache server nothing is written.
+        if std::mem::take(&mut self.was_away) && self.origin == Origin::Local {
             self.desk.server_is_back();
         }
     }
@@ -308,6 +324,7 @@ impl Stream {
             401 if !served => Trouble::Fatal(Failure::Unauthorized { what, message }),
             403 => Trouble::Fatal(Failure::Forbidden { what, message }),
             404 if is_status && served => Trouble::Fatal(Failure::NotServed { kind: self.kind, what, message }),
+            0 | 404 | 500.. => Trouble::Away(message, refusal.wait()),
             _ => Trouble::Wait(message, refusal.wait()),
         }
     }

@@ -440,6 +440,28 @@ async fn back_offs_end_when_the_server_is_back() {
     actor.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_that_breaks_again_and_again_ends_no_back_off() {
+    let world = World::bootstrap();
+    let front = world.front();
+    front.intercept(move |ask| match ask.verb {
+        "patch" => Some(Fault::status(500, "InternalError", "oh", None)),
+        "watch" if ask.kind == Some(Kind::ApiExport) && ask.number % 2 == 0 => {
+            Some(Fault::status(429, "TooManyRequests", "slowly", None))
+        }
+        "watch" if matches!(ask.kind, Some(Kind::ApiExport | Kind::ApiConversion)) => {
+            Some(Fault::Answer(http::Response::new("?\n".into())))
+        }
+        _ => None,
+    });
+    let patient = queue::Config { base: Duration::from_secs(600), max: Duration::from_secs(600), bucket: None };
+    let actor = Actor::start(Controller::new(client(&front)).layout(world.layout).queue(patient)).await;
+    until("watches", || front.count(|entry| entry.ask.verb == "watch") > 20).await;
+    let patches = front.count(|entry| entry.ask.verb == "patch");
+    assert!((8..16).contains(&patches), "{patches} patches");
+    actor.stop().await;
+}
+
 fn retries(actor: &Actor) -> u64 {
     crate::stage::metric(&actor.handle.metrics(), "workqueue_retries_total")
 }
