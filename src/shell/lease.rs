@@ -173,7 +173,11 @@ impl Candidate {
             lease.insert("spec".into(), next);
         }
         let path = format!("{}/{}", self.path(), encoded(&self.lease.name));
-        self.put(Method::PUT, &path, &lease).await
+        match self.put(Method::PUT, &path, &lease).await {
+            // It need not have been somebody who wants to hold it. Whoever holds it now is seen next time.
+            Ok(false) if is_ours => Err(Refusal::no_answer("somebody has written the lease meanwhile")),
+            written => written,
+        }
     }
 
     /// Whether another one's holding is over: it has not changed for as long as it lasts.

@@ -212,3 +212,26 @@ async fn part(fault: fn() -> Fault) {
 async fn a_leader_that_cannot_renew_stops_before_the_next_one_begins() {
     tokio::join!(part(|| Fault::Cut), part(|| Fault::Delay(Duration::from_secs(30))));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_lease_somebody_touches_goes_on() {
+    let world = World::bootstrap();
+    let (front, one, two) = pair(&world).await;
+    rest(&front, &[&one]).await;
+    let mut left = 1;
+    front.intercept(move |ask| {
+        let strikes = ask.user == "one" && ask.verb == "update" && ask.resource == "leases" && left > 0;
+        left -= u32::from(strikes);
+        strikes.then(|| Fault::status(409, "Conflict", "the object has been modified", None))
+    });
+    until("a conflict", || front.count(|entry| entry.status == Some(409)) > 0).await;
+    let renewals = || front.count(|entry| entry.ask.user == "one" && entry.ask.verb == "update");
+    let before = renewals();
+    until("two renewals", || {
+        assert!(one.handle.is_working() && !two.handle.is_working());
+        renewals() > before + 1
+    })
+    .await;
+    one.stop().await;
+    two.stop().await;
+}
