@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::desk::{Desk, now};
 use super::executor::encoded;
@@ -91,6 +91,15 @@ impl Candidate {
             sleep(self.at_most(period)).await;
             self.look_at_the_clock();
         }
+    }
+
+    /// Looks at the clock while what is under way comes to its end, and renews nothing any more.
+    pub async fn run_out(&mut self) -> std::convert::Infallible {
+        if let Some(until) = self.held_until {
+            sleep_until(until).await;
+            self.look_at_the_clock();
+        }
+        std::future::pending().await
     }
 
     fn look_at_the_clock(&mut self) {

@@ -331,8 +331,18 @@ impl Running {
             ended = leading => ended.map(|never| match never {}),
         };
         stopping.cancel();
-        let drained = async { while working.join_next().await.is_some() {} };
-        if timeout(controller.grace, drained).await.is_err() {
+        let drained = timeout(controller.grace, async { while working.join_next().await.is_some() {} });
+        let running_out = async {
+            match &mut candidate {
+                Some(candidate) => candidate.run_out().await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_drained = tokio::select! {
+            drained = drained => drained.is_ok(),
+            never = running_out => match never {},
+        };
+        if !is_drained {
             tracing::warn!(grace = ?controller.grace, "what was under way is abandoned");
         }
         working.shutdown().await;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use apibinding::api::{BindingKey, Kind};
 use apibinding::effect::Outcome;
-use apibinding::front::{Fault, Front, Settings};
+use apibinding::front::{Ask, Fault, Front, Settings};
 use apibinding::shell::{Controller, Lease};
 use apibinding::sim::{Builder, Request};
 use apibinding::snapshot::Layout;
@@ -234,4 +234,30 @@ async fn a_leader_whose_lease_somebody_touches_goes_on() {
     .await;
     one.stop().await;
     two.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_stops_does_not_go_on_when_its_lease_is_over() {
+    let builder = Builder::new(3).crowded(false).bound(false).workspaces(1).bindings(1).exports(1).resources(12);
+    let world = World::built(&builder, Layout::Single);
+    let front = world.front();
+    let is_work = |ask: &Ask| !["list", "watch"].contains(&ask.verb) && ask.resource != "leases";
+    front.intercept(move |ask| is_work(ask).then_some(Fault::Late(Duration::from_millis(500))));
+    let controller = Controller::new(client(&front)).layout(world.layout).lease(lease("one"));
+    let actor = Actor::start(controller.grace(Duration::from_secs(8))).await;
+    // As many are to be created, one after the other.
+    until("a beginning", || front.count(|entry| entry.ask.verb == "create") > 1).await;
+    let begun = Instant::now();
+    let work = || front.count(|entry| is_work(&entry.ask));
+    let stopped = tokio::spawn(actor.stop());
+    let (mut seen, mut last) = (0, Duration::ZERO);
+    until("the stop", || {
+        if work() > seen {
+            (seen, last) = (work(), begun.elapsed());
+        }
+        stopped.is_finished()
+    })
+    .await;
+    assert!(last < LASTS * 2 / 3 + Duration::from_millis(500), "it went on for {last:?}");
+    assert!(last > Duration::from_millis(500), "it had nothing to do for longer than {last:?}");
 }
