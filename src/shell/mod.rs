@@ -346,6 +346,7 @@ impl Running {
             tracing::warn!(grace = ?controller.grace, "what was under way is abandoned");
         }
         working.shutdown().await;
+        watching.shutdown().await;
         if let Some(candidate) = &mut candidate {
             let _ = timeout(controller.grace, candidate.give_up()).await;
         }

@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
 use super::failure::Failure;
@@ -41,6 +42,9 @@ impl Probes {
 
     /// Answers until the future is dropped.
     pub async fn serve(self, desk: Arc<Desk>) -> Infallible {
+        // Connections end with it: who has stopped is not ready any more.
+        let end = CancellationToken::new();
+        let _guard = end.clone().drop_guard();
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
@@ -52,14 +56,14 @@ impl Probes {
                 }
             };
             let desk = desk.clone();
-            tokio::spawn(async move {
+            tokio::spawn(end.clone().run_until_cancelled_owned(async move {
                 let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&desk, &request))));
                 // Who leaves early, or talks nonsense, gets no answer.
                 let _ = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
-            });
+            }));
         }
     }
 }

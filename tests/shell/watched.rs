@@ -161,6 +161,32 @@ async fn probes_tell_whether_it_is_ready() {
     actor.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_has_stopped_answers_nobody() {
+    let world = World::bootstrap();
+    let front = world.front();
+    let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let actor = Actor::start(Controller::new(client(&front)).layout(world.layout).probes(address)).await;
+    let address = actor.handle.probes().unwrap();
+    rest(&front, &[&actor]).await;
+    let ask = |mut stream: TcpStream| {
+        tokio::task::spawn_blocking(move || {
+            let mut answer = [0; 512];
+            stream.set_read_timeout(Some(DEADLINE)).unwrap();
+            let asked = stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+            let length = asked.and_then(|()| stream.read(&mut answer)).unwrap_or(0);
+            (stream, length)
+        })
+    };
+    // Over a connection that stays open.
+    let (stream, length) = ask(TcpStream::connect(address).unwrap()).await.unwrap();
+    assert!(length > 0);
+    actor.stop().await;
+    // A connection closes a moment later.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(ask(stream).await.unwrap().1, 0, "it is ready, though it has stopped");
+}
+
 fn write_status(front: &Front, status: &Value) {
     let request = Request::merge(Kind::ApiBinding, "root", "tenancy.kcp.io", json!({"status": status})).of_status();
     front.with(|kcp| kcp.handle(request.managed_by("kcp-apibinding"))).unwrap();
