@@ -17,6 +17,10 @@ use crate::queue::{Config, Next, Queue};
 use crate::snapshot::{Change, Layout, Origin, Snapshot};
 use crate::wakeup;
 
+/// No server keeps us waiting longer than this at a time: who asks for years is not taken at his word, since another
+/// try costs little.
+pub(super) const MOST: Duration = Duration::from_secs(60);
+
 /// A pass that takes longer than this hangs, and so does a queue of which nothing was taken for as long.
 const STUCK: Duration = Duration::from_secs(600);
 
@@ -332,6 +336,10 @@ impl Desk {
         let Some(retry) = retry else {
             return state.queue.done(key);
         };
+        let retry = match retry {
+            Retry::Backoff { at_least } => Retry::Backoff { at_least: at_least.map(|asked| asked.min(MOST)) },
+            other => other,
+        };
         let next = retry.next(|at| now.saturating_add(Duration::try_from(at.duration_since(time)).unwrap_or_default()));
         if next != Next::Forget {
             self.metrics.retries.inc();
@@ -360,3 +368,6 @@ pub(super) fn now() -> Timestamp {
 fn creation(object: &Object) -> Option<Timestamp> {
     Some(object.metadata().creation_timestamp.as_ref()?.0)
 }
+
+#[cfg(test)]
+mod tests;

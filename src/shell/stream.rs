@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::desk::{Desk, Told};
+use super::desk::{Desk, MOST, Told};
 use super::executor::encoded;
 use super::failure::Failure;
 use super::pages;
@@ -150,7 +150,6 @@ impl Stream {
                 (why, at_least, reason)
             }
         };
-        // Who asks for years is not taken at his word: another try costs little.
         let asked = at_least.unwrap_or_default().min(MOST);
         let pause = pace.next().unwrap_or(LONGEST).max(asked);
         if !why.is_empty() {
@@ -334,9 +333,6 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// A watch that ends sooner than this has hardly begun.
 const SHORT: Duration = Duration::from_secs(1);
-
-/// No server keeps us waiting longer than this at a time.
-const MOST: Duration = Duration::from_secs(60);
 
 /// How long to wait before trying again: 200 ms, doubling to ten seconds, each with some chance in it.
 fn pace() -> ExponentialBackoff {
