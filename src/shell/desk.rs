@@ -21,7 +21,8 @@ use crate::wakeup;
 /// try costs little.
 pub(super) const MOST: Duration = Duration::from_secs(60);
 
-/// A pass that takes longer than this hangs, and so does a queue of which nothing was taken for as long.
+/// A pass in which nothing happens for longer than this hangs, and so does a queue of which nothing was taken for as
+/// long.
 const STUCK: Duration = Duration::from_secs(600);
 
 /// The desk at which workers sit. No lock is held while anybody waits.
@@ -123,9 +124,9 @@ impl Desk {
     /// What hangs, if anything does.
     pub fn stuck(&self) -> Option<String> {
         let state = self.lock();
-        let hangs = state.working.iter().find(|(_, work)| work.since.elapsed() > STUCK);
+        let hangs = state.working.iter().find(|(_, work)| work.moved.elapsed() > STUCK);
         if let Some((key, work)) = hangs {
-            return Some(format!("APIBinding {key} has been worked on for {:?}", work.since.elapsed()));
+            return Some(format!("nothing has come of the work on APIBinding {key} for {:?}", work.moved.elapsed()));
         }
         let is_idle = state.is_open && !state.queue.is_empty() && state.taken_at.elapsed() > STUCK;
         is_idle.then(|| format!("nobody has taken a key for {:?}", state.taken_at.elapsed()))
@@ -221,6 +222,10 @@ impl Desk {
     fn add(&self, state: &mut State, key: BindingKey) {
         if !state.is_open {
             return;
+        }
+        if state.queue.is_empty() {
+            // So far there was nothing to take.
+            state.taken_at = Instant::now();
         }
         if !state.working.contains_key(&key) {
             state.queued.entry(key.clone()).or_insert_with(Instant::now);

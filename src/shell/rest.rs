@@ -17,6 +17,8 @@ const SPAN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Work {
     pub since: Instant,
+    /// When it came on last: each request has its time, but nobody knows how many there will be.
+    pub moved: Instant,
     /// What went wrong last in it.
     trouble: Option<Text>,
     commits: u32,
@@ -41,11 +43,12 @@ struct Restless {
 
 impl Work {
     pub fn new(now: Instant) -> Self {
-        Self { since: now, trouble: None, commits: 0 }
+        Self { since: now, moved: now, trouble: None, commits: 0 }
     }
 
     /// Takes note of what came of an effect.
     pub fn note(&mut self, effect: &Effect, outcome: &Outcome) {
+        self.moved = Instant::now();
         match outcome {
             Outcome::Done(_) if matches!(effect, Effect::PatchApiBindingStatus(_)) => self.commits += 1,
             Outcome::Done(_) => {}

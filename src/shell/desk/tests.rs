@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use tokio::time::timeout;
+use tokio::time::{advance, timeout};
 
 use super::*;
 
@@ -32,4 +32,32 @@ async fn a_server_that_asks_for_years_gets_a_minute() {
     desk.finish(&taken, Some(Retry::Backoff { at_least }));
     assert!(timeout(MOST - SECOND, desk.next()).await.is_err());
     assert_eq!(timeout(2 * SECOND, desk.next()).await, Ok(key("geese")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_had_nothing_to_do_does_not_hang() {
+    let desk = desk();
+    advance(2 * STUCK).await;
+    desk.put(&key("geese"));
+    assert_eq!(desk.stuck(), None);
+    advance(STUCK / 2).await;
+    desk.put(&key("ducks"));
+    advance(STUCK / 2 + SECOND).await;
+    assert!(desk.stuck().unwrap().contains("nobody has taken a key"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_hangs_when_nothing_comes_of_it_any_more() {
+    let desk = desk();
+    desk.put(&key("geese"));
+    let taken = desk.next().await;
+    // As many CRDs as there are, and a server that answers none of the requests in time.
+    let no_answer = Outcome::NoAnswer("no answer within 30s".into());
+    for _ in 0..30 {
+        advance(30 * SECOND).await;
+        desk.note(&taken, &Effect::ReadApiBinding(taken.clone()), &no_answer);
+        assert_eq!(desk.stuck(), None);
+    }
+    advance(STUCK + SECOND).await;
+    assert!(desk.stuck().unwrap().contains("meadow|geese"));
 }
