@@ -1,5 +1,6 @@
 //! What all parts of a running controller share: what is known, what is to be done, and who does it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -44,7 +45,7 @@ struct State {
     is_leading: bool,
     /// Keys are handed out: all kinds are listed, and this one leads.
     is_open: bool,
-    /// Since when the keys wait that are queued.
+    /// Since when the keys wait that were added: those that are queued, or will be when they have been worked on.
     queued: BTreeMap<BindingKey, Instant>,
     working: BTreeMap<BindingKey, Work>,
     /// Bindings of which nobody can tell whose the next change is: a request was under way, or its answer
@@ -227,11 +228,11 @@ impl Desk {
             // So far there was nothing to take.
             state.taken_at = Instant::now();
         }
-        if !state.working.contains_key(&key) {
-            state.queued.entry(key.clone()).or_insert_with(Instant::now);
+        if let Entry::Vacant(queued) = state.queued.entry(key.clone()) {
+            queued.insert(Instant::now());
+            self.metrics.adds.inc();
         }
         state.queue.add(key);
-        self.metrics.adds.inc();
         self.ready.notify_one();
     }
 
@@ -291,6 +292,10 @@ impl Desk {
                     let now = Instant::now();
                     state.taken_at = now;
                     let waited = state.queued.remove(&key).map(|since| now.duration_since(since));
+                    if waited.is_none() {
+                        // It came by itself.
+                        self.metrics.adds.inc();
+                    }
                     self.metrics.queue_duration.observe(waited.unwrap_or_default().as_secs_f64());
                     state.working.insert(key.clone(), Work::new(now));
                     return key;

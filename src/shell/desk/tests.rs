@@ -61,3 +61,26 @@ async fn a_pass_hangs_when_nothing_comes_of_it_any_more() {
     advance(STUCK + SECOND).await;
     assert!(desk.stuck().unwrap().contains("meadow|geese"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_counted_once_and_wait_from_when_they_are_added() {
+    let desk = desk();
+    let count = |name: &str| {
+        let text = desk.metrics.text(&desk);
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()
+    };
+    (0..3).for_each(|_| desk.put(&key("geese")));
+    let taken = desk.next().await;
+    assert_eq!(count("workqueue_adds_total"), 1.0);
+    // Once more, while it is worked on.
+    desk.put(&taken);
+    advance(7 * SECOND).await;
+    desk.finish(&taken, Some(Retry::Forget));
+    let taken = desk.next().await;
+    assert_eq!((count("workqueue_adds_total"), count("workqueue_queue_duration_seconds_sum")), (2.0, 7.0));
+    // And again, by itself.
+    desk.finish(&taken, Some(Retry::Backoff { at_least: None }));
+    desk.next().await;
+    assert_eq!((count("workqueue_adds_total"), count("workqueue_queue_duration_seconds_sum")), (3.0, 7.0));
+}
