@@ -171,6 +171,10 @@ impl Desk {
             Change::Put { origin: Origin::Local, object } => Some((object.kind(), object.key(), creation(object))),
             _ => None,
         };
+        if let Change::Delete { kind: Kind::ApiBinding | Kind::LogicalCluster, key, .. } = &change {
+            // No other change is to come.
+            state.unsure.remove(key);
+        }
         let phase = put.as_ref().and_then(|(_, key, _)| Some(state.snapshot.binding(key)?.status.phase.clone()));
         let before = (source == Told::Watch && state.is_open && put.is_some()).then(|| state.snapshot.clone());
         let applied = state.snapshot.apply(change);

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use tokio::time::{advance, timeout};
 
 use super::*;
+use crate::effect::Patch;
 
 /// A desk that is open, with no streams to wait for.
 fn desk() -> Desk {
@@ -83,4 +84,34 @@ async fn keys_are_counted_once_and_wait_from_when_they_are_added() {
     desk.finish(&taken, Some(Retry::Backoff { at_least: None }));
     desk.next().await;
     assert_eq!((count("workqueue_adds_total"), count("workqueue_queue_duration_seconds_sum")), (3.0, 7.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_who_is_gone() {
+    let desk = desk();
+    let json =
+        r#"{"metadata": {"name": "geese", "annotations": {"kcp.io/cluster": "meadow"}}, "spec": {"reference": {}}}"#;
+    let binding = Object::from_json(Kind::ApiBinding, json).unwrap();
+    desk.learn([Change::Put { origin: Origin::Local, object: Box::new(binding.clone()) }], Told::Watch);
+    let taken = desk.next().await;
+    let patch = Patch {
+        cluster: taken.cluster.clone(),
+        name: taken.name.clone(),
+        subresource: "status".into(),
+        field_manager: "kcp-apibinding".into(),
+        force: true,
+        resource_version: Text::default(),
+        body: serde_json::from_str("{}").unwrap(),
+    };
+    desk.note(&taken, &Effect::PatchApiBindingStatus(patch), &Outcome::NoAnswer("cut".into()));
+    desk.finish(&taken, Some(Retry::Backoff { at_least: None }));
+    desk.learn([Change::delete(&binding)], Told::Watch);
+    let taken = desk.next().await;
+    desk.finish(&taken, Some(Retry::Forget));
+    advance(2 * STUCK).await;
+    desk.put(&key("ducks"));
+    let other = desk.next().await;
+    desk.finish(&other, Some(Retry::Forget));
+    let state = desk.lock();
+    assert!(state.unsure.is_empty() && state.working.is_empty() && state.queued.is_empty());
 }
