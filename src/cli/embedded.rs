@@ -56,6 +56,7 @@ async fn play(args: &RunArgs, kcp: Kcp, layout: Layout, out: &mut dyn Write) -> 
     let settings = Settings { port: args.port, layout, establishing: args.establishing, ..Settings::default() };
     let front = Front::serve(kcp, settings)
         .map_err(|why| Failure::Connection(format!("cannot serve a kcp on 127.0.0.1, port {}: {why}", args.port)))?;
+    let stop = stop()?;
     let kubeconfig = Kubeconfig::write(&front)?;
     writeln!(out, "a simulated kcp at {}; for kubectl:", front.url())?;
     writeln!(out, "  export KUBECONFIG={}", kubeconfig.path.display())?;
@@ -88,7 +89,7 @@ async fn play(args: &RunArgs, kcp: Kcp, layout: Layout, out: &mut dyn Write) -> 
         let ended: Result<(), Failure> = tokio::select! {
             ended = &mut running => return Err(ended.err().map_or_else(|| Failure::Connection("it ended".into()), Into::into)),
             ended = watching => ended,
-            () = stop() => Ok(()),
+            () = stop => Ok(()),
         };
         drop(told);
         running.await?;

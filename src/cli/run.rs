@@ -27,9 +27,13 @@ pub fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let _ = out;
     log(args.log, LevelFilter::INFO);
     runtime()?.block_on(async {
-        let (server, cache) = connect(&args.connect).await?;
+        let mut stop = std::pin::pin!(stop()?);
+        let (server, cache) = tokio::select! {
+            connected = connect(&args.connect) => connected?,
+            () = &mut stop => return Ok(Verdict::Fine),
+        };
         let layout = layout(args).unwrap_or(Layout::Single);
-        controller(args, server).cache_server(cache).layout(layout).dry_run(args.dry_run).run(stop()).await?;
+        controller(args, server).cache_server(cache).layout(layout).dry_run(args.dry_run).run(stop).await?;
         Ok(Verdict::Fine)
     })
 }
@@ -77,25 +81,27 @@ pub fn log(format: Log, level: LevelFilter) {
     }
 }
 
-/// Comes to its end when the program is told to stop.
-pub async fn stop() {
+/// Comes to its end when the program is told to stop: from now on, and not only once it is waited for.
+pub fn stop() -> io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
-    {
+    let told = {
         use tokio::signal::unix::{SignalKind, signal};
-        let terminated = async {
-            match signal(SignalKind::terminate()) {
-                Ok(mut terminated) => terminated.recv().await,
-                Err(_) => std::future::pending().await,
+        let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        async move {
+            tokio::select! {
+                _ = interrupted.recv() => {}
+                _ = terminated.recv() => {}
             }
-        };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminated => {}
         }
-    }
+    };
     #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
-    tracing::info!("told to stop");
+    let told = async {
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    Ok(async {
+        told.await;
+        tracing::info!("told to stop");
+    })
 }
 
 /// The name of this process among those that want to lead: where it runs, and what sets it apart there.
