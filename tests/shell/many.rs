@@ -1,12 +1,14 @@
 //! Many bindings: what they cost in requests.
 
+use std::time::Duration;
+
 use apibinding::api::Phase;
-use apibinding::front::{Front, Settings};
+use apibinding::front::{Fault, Front, Settings};
 use apibinding::shell::Controller;
 use apibinding::sim::Builder;
 use apibinding::snapshot::Layout;
 
-use crate::stage::{Actor, client, rest};
+use crate::stage::{Actor, client, rest, until};
 use crate::worlds::World;
 
 /// As many as can be in a test that is built to be debugged, and as it is run otherwise.
@@ -48,4 +50,22 @@ async fn many_are_bound_with_a_few_requests_each() {
     assert!(gets <= BINDINGS, "{gets} reads");
     assert_eq!(actor.foreign_writes(), 0);
     actor.stop().await;
+}
+
+/// Whatever a server takes for an answer, so many keys wait for one side by side. How speed grows with that is what
+/// `benches/workers.rs` measures.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_keys_are_worked_on_as_there_are_workers() {
+    let world = World::built(&Builder::new(3).crowded(false).workspaces(64).bindings(64), Layout::Single);
+    for workers in [1, 2, 8, 32] {
+        let front = world.front();
+        front.intercept(|ask| (ask.verb == "patch").then_some(Fault::Delay(Duration::from_secs(600))));
+        let controller = Controller::new(client(&front)).layout(world.layout).grace(Duration::ZERO);
+        let actor = Actor::start(controller.workers(workers)).await;
+        let waiting = || front.count(|entry| entry.ask.verb == "patch");
+        until("all workers to wait", || waiting() >= workers).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(waiting(), workers);
+        actor.stop().await;
+    }
 }
